@@ -19,7 +19,7 @@ def start() -> None:
 
         main()
     except SystemExit as ended:
-        _leave(ended)
+        _exit(ended)
     except ModuleNotFoundError as error:
         if (error.name or "agentbox").partition(".")[0] == "agentbox":
             raise
@@ -31,7 +31,7 @@ def start() -> None:
         sys.exit(_PREREQUISITE)
 
 
-def _leave(ended: SystemExit) -> NoReturn:
+def _exit(ended: SystemExit) -> NoReturn:
     """Ends the process at once while another thread still runs (a download whose server hangs):
     CPython may crash when it finalises under one."""
     threading = sys.modules.get("threading")

@@ -121,7 +121,7 @@ def sandboxed(paths: Paths) -> Confinement:
         limits=DEFAULT,
         principal="",
         request_id="",
-        holding=build_grant_set(spec, config),
+        grant_set=build_grant_set(spec, config),
     )
     return build_confinement(
         entry, config, PathBindings(workspace=paths.workspace, private=(), program=_TRUE)

@@ -76,17 +76,17 @@ class CanaryRunner:
             self._host.config.paths,
             home.agent_dir(self._host.config.paths, entry.agent_id),
         )
-        own_path = directory / "tmp" / "made"
+        new_file = directory / "tmp" / "made"
         await asyncio.to_thread(home.remove, directory)  # left by an interrupted run
         try:
             with CanaryTargets(paths.run) as targets:
-                entry.spec = replace(entry.spec, argv=targets.argv(own_path))
+                entry.spec = replace(entry.spec, argv=targets.argv(new_file))
                 launch = self._weaken(
                     build_launch(entry, self._host.config, self._host.mark, ""), targets
                 )
                 process = await self._host.launcher.spawn(launch)
                 output = await _output(process)
-                return targets.enforced_rules(output, own_path), self._required_rules(process)
+                return targets.enforced_rules(output, new_file), self._required_rules(process)
         finally:
             await asyncio.to_thread(home.remove, directory)
 
@@ -99,7 +99,7 @@ class CanaryRunner:
             wall_seconds=MAX_SECONDS,
         )
         entry = AgentRecord(agent_id=NOT_RUN, spec=spec, limits=limits, principal="", request_id="")
-        entry.holding = build_grant_set(spec, config)
+        entry.grant_set = build_grant_set(spec, config)
         return entry
 
     def _required_rules(self, process: AgentProcess) -> tuple[str, ...]:

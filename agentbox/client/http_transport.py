@@ -123,7 +123,7 @@ class HttpTransport:
         if body is not None:
             content = json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
             all_headers = {"Content-Type": "application/json", **all_headers}
-        connection = self._take_idle() or self._connect(
+        connection = self._pop_idle() or self._connect(
             read_timeout if connect_s is None else connect_s
         )
         reusable = False
@@ -164,7 +164,7 @@ class HttpTransport:
             raise ConnectError(str(error) or type(error).__name__) from error
         return connection
 
-    def _take_idle(self) -> http.client.HTTPConnection | None:
+    def _pop_idle(self) -> http.client.HTTPConnection | None:
         """An idle connection that the server has not closed."""
         while True:
             with self._lock:

@@ -16,10 +16,11 @@ IDLE_TIMEOUT = 45.0  # the server sends a comment every 15 s
 class StreamResumption:
     """State of one stream: the last event id, and since when it is disconnected.
 
-    A stream is abandoned after `patience` seconds without a connection; each event resets the time.
+    A stream is abandoned after `reconnect_timeout` seconds without a connection; each event resets
+    the time.
     """
 
-    patience: float = 60.0
+    reconnect_timeout: float = 60.0
     last_id: str = ""
     _broken_at: float | None = field(default=None)
 
@@ -43,4 +44,4 @@ class StreamResumption:
             return False
         now = time.monotonic()
         self._broken_at = self._broken_at or now
-        return now - self._broken_at < self.patience
+        return now - self._broken_at < self.reconnect_timeout

@@ -206,7 +206,7 @@ class MeshEndpoints(Protocol):
     async def drop(self, id: Id) -> None: ...
 
 
-def decode_known(kind: type[R], data: Any) -> R:
+def decode_lenient(kind: type[R], data: Any) -> R:
     """Decodes a record, ignoring unknown members. Raises ValidationError for invalid ones."""
     names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
     members = (

@@ -52,7 +52,7 @@ class Token(Record):
 
 
 @record
-class MadeToken(Token):
+class CreatedToken(Token):
     """A new token. `value` is returned only here."""
 
     value: str
@@ -70,11 +70,11 @@ class TokenEndpoints(Protocol):
 
     async def list_tokens(self) -> Tokens: ...
 
-    async def create(self, token: NewToken) -> MadeToken: ...
+    async def create(self, token: NewToken) -> CreatedToken: ...
 
     async def revoke(self, id: Id) -> None: ...
 
 
 RECORDS: Mapping[str, type[Record]] = {
-    kind.__name__: kind for kind in (NewToken, Token, MadeToken, Tokens)
+    kind.__name__: kind for kind in (NewToken, Token, CreatedToken, Tokens)
 }

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agentbox.manifest.secrets import is_credential
 
-_MAX_SHOWN: Final = 60
+_MAX_DISPLAYED: Final = 60
 _TYPES: Final[tuple[tuple[type | tuple[type, ...], str], ...]] = (
     (bool, "a boolean"),
     (int, "an integer"),
@@ -39,7 +39,7 @@ def format_short(value: Any) -> str:
     if isinstance(value, (dict, list)):
         return type_name(value)
     text = format_toml(value)
-    return text if len(text) <= _MAX_SHOWN else f"{text[:_MAX_SHOWN]}..."
+    return text if len(text) <= _MAX_DISPLAYED else f"{text[:_MAX_DISPLAYED]}..."
 
 
 def format_toml(value: Any) -> str:

@@ -178,12 +178,12 @@ def build_policy(
 ) -> Policy:
     """The policy of a base and additional rules. Raises PatternError for an invalid pattern."""
     base_rules: Mapping[Scope, tuple[PolicyRule, ...]] = base.rules if base else {}
-    own_rules = {
+    added_rules = {
         scope: tuple(build_rule(scope, table, name) for table in specs.get(scope, ()))
         for scope in SCOPES
     }
     return Policy(
-        name, {scope: (*base_rules.get(scope, ()), *own_rules[scope]) for scope in SCOPES}
+        name, {scope: (*base_rules.get(scope, ()), *added_rules[scope]) for scope in SCOPES}
     )
 
 

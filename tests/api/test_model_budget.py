@@ -1,4 +1,4 @@
-"""What an agent has used of its model budget, wherever that is shown: API, command, door and metrics of a whole box."""
+"""What an agent has used of its model budget, wherever that is shown: API, command, agent API and metrics of a whole box."""
 
 from pathlib import Path
 
@@ -56,8 +56,8 @@ def test_every_place_says_the_same_of_a_budget(tmp_path: Path) -> None:
             lambda: (now := box.client.agents.get(agent_id).budget)["tokens"] == settled and now, 30
         )
         assert (used["calls"], used["window_seconds"]) == ({"cap": 10, "used": 1, "left": 9}, 3600)
-        with AgentApiClient(gateway, token) as door:
-            assert door.hello()["budgets"]["use"] == used
+        with AgentApiClient(gateway, token) as agent_api:
+            assert agent_api.hello()["budgets"]["use"] == used
         shown = agentbox(box.api, "agent", "show", agent_id).stdout.decode()
         words = f"tokens {took} of 50000, {50000 - took} left; calls 1 of 10, 9 left; window ends {used['resets_at']}"
         assert words in shown
@@ -65,8 +65,8 @@ def test_every_place_says_the_same_of_a_budget(tmp_path: Path) -> None:
         assert row in httpx.get(f"{box.api.metrics_url}/metrics", trust_env=False).text
         box.gateway.kill()
         box.gateway.start()
-        with AgentApiClient(gateway, token) as door:
-            assert until(lambda: _hello(door), 30) == used
+        with AgentApiClient(gateway, token) as agent_api:
+            assert until(lambda: _hello(agent_api), 30) == used
         assert box.client.agents.get(agent_id).budget == used
         (listed,) = box.client.agents.list(name="coder")[0]
         assert listed.budget == {}
@@ -84,11 +84,11 @@ def _said(box: StoryBox, agent_id: str) -> str:
     )
 
 
-def _hello(door: AgentApiClient) -> object:
+def _hello(agent_api: AgentApiClient) -> object:
     """None while the gateway does not know the token again."""
     from agentbox.client import AgentApiDenied
 
     try:
-        return door.hello()["budgets"]["use"]
+        return agent_api.hello()["budgets"]["use"]
     except AgentApiDenied:
         return None

@@ -49,8 +49,8 @@ def box(prefix: Path) -> Iterator[ApiBox]:
 
 @pytest.fixture
 def lives(client: BoxClient, gateway: GatewayBox) -> Iterator[Callable[..., Any]]:
-    """Starts an agent and opens its door: `(agent, door)`."""
-    doors: list[AgentApiClient] = []
+    """Starts an agent and connects to its agent API: `(agent, agent_api)`."""
+    agent_apis: list[AgentApiClient] = []
     made: list[str] = []
 
     def start(caller: BoxClient = client, **more: Any) -> tuple[Any, AgentApiClient]:
@@ -58,25 +58,25 @@ def lives(client: BoxClient, gateway: GatewayBox) -> Iterator[Callable[..., Any]
             spec("sh", "-c", SAYS_TOKEN) | more if "agent" not in more else more
         )
         made.append(agent.agent_id)
-        doors.append(
+        agent_apis.append(
             AgentApiClient(f"http://127.0.0.1:{gateway.port}", _token(client, agent.agent_id))
         )
-        return agent, doors[-1]
+        return agent, agent_apis[-1]
 
     yield start
-    for door in doors:
-        door.close()
+    for agent_api in agent_apis:
+        agent_api.close()
     for agent_id in made:
         end(client, agent_id)
 
 
 def test_a_command_has_no_identity_of_the_manifest(lives: Callable[..., Any]) -> None:
     """An admin's program of an agent's name holds no table: no `for:` tag, no children, none of its limits; `agent` does."""
-    adhoc, door = lives(name="coder")
-    assert door.hello()["own"]["beads"] == ""
+    adhoc, agent_api = lives(name="coder")
+    assert agent_api.hello()["own"]["beads"] == ""
     assert adhoc.spec["agent"] == ""
-    named, door = lives(name="x", agent="coder")
-    assert door.hello()["own"]["beads"] == "for:coder"
+    named, agent_api = lives(name="x", agent="coder")
+    assert agent_api.hello()["own"]["beads"] == "for:coder"
     assert named.spec["argv"][:2] == ["sh", "-c"]
 
 
@@ -138,8 +138,8 @@ def test_a_name_that_looks_like_an_id_hides_no_state(
     box: ApiBox, client: BoxClient, lives: Callable[..., Any]
 ) -> None:
     """Who knows the id of a state shows, and removes, that one, whatever another token calls its own."""
-    agent, door = lives()
-    door.call("memory.store", key="k", value="of the first")
+    agent, agent_api = lives()
+    agent_api.call("memory.store", key="k", value="of the first")
     with bearer(box, client, "squatter") as squatter:
         squatter.agents.run_once(spec("true", state=agent.state_id))
         assert refused_as(lambda: squatter.states.get(agent.state_id)) == "state-not-yours"
@@ -162,10 +162,10 @@ def test_a_state_goes_whole_and_not_while_somebody_lives(
     box: ApiBox, client: BoxClient, lives: Callable[..., Any]
 ) -> None:
     """`state-busy` names who lives; then memory and pods go, with their counts in the journal, and the name is free."""
-    agent, door = lives(state="gone")
+    agent, agent_api = lives(state="gone")
     for n in range(3):
-        door.call("memory.store", key=f"k{n}", value=n)
-    door.call("pod.write", path="deep/er/x", content="x")
+        agent_api.call("memory.store", key=f"k{n}", value=n)
+    agent_api.call("pod.write", path="deep/er/x", content="x")
     with pytest.raises(ApiError) as caught:
         client.states.remove("gone")
     assert (caught.value.code, caught.value.problem["agents"]) == ("state-busy", [agent.agent_id])
@@ -180,8 +180,8 @@ def test_a_state_goes_whole_and_not_while_somebody_lives(
     assert removed[-1]["data"] | {"label": ""} == {
         "state_id": agent.state_id, "name": "gone", "label": "", "memory": 3, "pods": 1, "by": "urn:agentbox:operator",
     }  # fmt: skip
-    _, door = lives(state="gone")
-    assert door.call("memory.list")["items"] == []
+    _, agent_api = lives(state="gone")
+    assert agent_api.call("memory.list")["items"] == []
 
 
 def test_a_restart_keeps_the_state(
@@ -189,8 +189,8 @@ def test_a_restart_keeps_the_state(
 ) -> None:
     """A generation is no new state, and finds what the one before it left; a child has its own."""
     script = 'echo "$AGENTBOX_TOKEN"; read -r line; exit 1'
-    agent, door = lives(argv=["sh", "-c", script], stdin="pipe", restart="on-failure")
-    door.call("pod.write", path="left", content="kept")
+    agent, agent_api = lives(argv=["sh", "-c", script], stdin="pipe", restart="on-failure")
+    agent_api.call("pod.write", path="left", content="kept")
     child = client.agents.spawn(spec("true", parent_id=agent.agent_id))
     assert child.state_id not in ("", agent.state_id)
     with client.agents.attach(agent.agent_id, 1) as pipe:
@@ -227,22 +227,22 @@ def test_what_was_left_under_a_name_is_adopted(
     """Nobody reaches it before; then runs of that name do; the same name again is taken."""
     client.memory.store("k", "old", namespace="agent.coder", metadata={"n": 1}, ttl_s=1000)
     client.pods.write("agents/coder/notes/a", b"old", content_type="text/plain")
-    _, door = lives(name="coder", agent="coder")
-    assert door.call("memory.list")["items"] == []
+    _, agent_api = lives(name="coder", agent="coder")
+    assert agent_api.call("memory.list")["items"] == []
     assert agentbox(box, "state", "list", "--legacy").stdout == b"legacy.coder\n"
     assert refused_as(lambda: client.states.adopt("legacy.none", "x")) == "not-found"
     lives(state="used")
     assert refused_as(lambda: client.states.adopt("legacy.coder", "used")) == "name-taken"
     done = agentbox(box, "state", "adopt", "--name", "taken-over", "legacy.coder")
     assert done.stdout == b"legacy.coder is taken-over now: 1 memory item and 1 pod\n", done.stderr
-    _, door = lives(state="taken-over")
-    entry = door.call("memory.retrieve", key="k")
+    _, agent_api = lives(state="taken-over")
+    entry = agent_api.call("memory.retrieve", key="k")
     assert (entry["value"], entry["metadata"], entry["expires_at"] is None) == (
         "old",
         {"n": 1},
         False,
     )
-    assert door.call("pod.read", path="notes/a")["content"] == "old"
+    assert agent_api.call("pod.read", path="notes/a")["content"] == "old"
     client.memory.store("k", "of the crew", namespace="agent.crew")
     assert agentbox(box, "state", "adopt", "--agent", "crew", "legacy.crew").returncode == 0
     assert (

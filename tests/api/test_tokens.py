@@ -76,12 +76,12 @@ def test_the_value_is_shown_once_and_kept_as_a_hash(
     assert listed == {name: value for name, value in made.items() if name != "value"}
     client.call("revoke_token", {"id": make("beads:read")["id"]})
     secret = made["value"].encode()
-    holding = [
+    grant_set = [
         path
         for path in box.paths.prefix.rglob("*")
         if path.is_file() and secret in path.read_bytes()
     ]
-    assert holding == []
+    assert grant_set == []
     assert (box.paths.state_secrets / "access.db").stat().st_mode & 0o077 == 0
     told = [
         event["data"]

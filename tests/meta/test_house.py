@@ -52,7 +52,7 @@ EXCUSED: dict[str, str] = dict.fromkeys(
         "tests/runtime-contract/harness/box.py",
         "tests/runtime-contract/test_rc_030_lock_and_fetch.py",
         "tests/unit/agents/test_rights_never_grow.py",
-        "tests/unit/gateway/test_door.py",
+        "tests/unit/gateway/test_agent_api.py",
         "tests/unit/gateway/test_proxy_http.py",
         "tests/unit/gateway/test_proxy_tunnel.py",
         "tests/unit/manifest/test_model_and_schema.py",

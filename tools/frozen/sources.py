@@ -91,7 +91,7 @@ from agentbox.core.rpc import client as rpc_client, messages as rpc, session, su
 from agentbox.gateway import app as gateway_app
 from agentbox.gateway.agent_api import (
     custom_tools as specials,
-    errors as door_errors,
+    errors as agent_api_errors,
     hello,
     jsonrpc,
     tools,
@@ -257,7 +257,7 @@ PLACES: Final[Mapping[str, Any]] = {
 
 # Members that are written by hand: a document or message -> the code that writes or reads it.
 WRITTEN: Final[Mapping[str, tuple[Any, ...]]] = {
-    "agent API": (jsonrpc, door_errors),
+    "agent API": (jsonrpc, agent_api_errors),
     "agent API hello": (hello,),
     "agent API tools of another shape": (specials,),
     "agent budgets in use": (budget_usage,),

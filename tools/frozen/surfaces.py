@@ -60,7 +60,7 @@ def agent_api() -> dict[str, str]:
         needed = tool.schema["required"]
         for name, schema in tool.arguments.items():
             found[f"{tool.method} takes {name}{'' if name in needed else '?'}"] = plain(schema)
-    numbers = {value for value in vars(sources.door_errors).values() if isinstance(value, int)}
+    numbers = {value for value in vars(sources.agent_api_errors).values() if isinstance(value, int)}
     found.update({f"error {number}": "" for number in numbers})
     found["contract version"] = sources.hello.CONTRACT_VERSION
     found["versions of MCP"] = ", ".join(sources.MCP_VERSIONS)

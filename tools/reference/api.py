@@ -48,10 +48,10 @@ def outputs() -> Mapping[Path, str]:
     return {GOLDEN: golden(document()), PAGE: page()}
 
 
-def golden(whole: Mapping[str, Any]) -> str:
+def golden(openapi: Mapping[str, Any]) -> str:
     """The OpenAPI document as JSON with a line for each operation and each component."""
     members = []
-    for name, value in sorted(whole.items()):
+    for name, value in sorted(openapi.items()):
         match name:
             case "paths":
                 text = _block(

@@ -23,7 +23,7 @@ def _access_texts(feature: Feature, table: Mapping[str, Any]) -> Iterator[str]:
     yield from (
         f"`{path}`" for path in dict.fromkeys((*workspace, *state, *sandbox.get("folders", ())))
     )
-    yield from (f"`{place}` by name" for place in sandbox.get("unlisted", ()))
+    yield from (f"`{path}` by name" for path in sandbox.get("unlisted", ()))
     if "password" in table:
         yield "its password"
     yield from (f"the secret `{name}`" for name in sandbox.get("secrets", ()))

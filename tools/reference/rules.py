@@ -58,7 +58,7 @@ def _index() -> Iterator[str]:
 def _rule(rule: Rule) -> Iterator[str]:
     yield f"## {rule.code}\n"
     yield f"**{rule.title}** ({rule.severity}, since {rule.since})\n"
-    yield f"{rule.why}\n"
+    yield f"{rule.reason}\n"
     gated = set(GATES) <= set(rule.reads)
     keys = [f"`{key}`" for key in rule.reads if not gated or key not in GATES]
     yield f"Reads {', '.join([*keys, *(['every gate of a feature'] if gated else [])])}.\n"

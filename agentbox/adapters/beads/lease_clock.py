@@ -39,7 +39,7 @@ class LeaseClock:
             self._polled_at, self._wall, self._elapsed = polled_at, wall, elapsed
             return self._correction_ms != 0
 
-    def take_correction(self) -> int:
+    def pop_correction(self) -> int:
         """Take the pending shift in milliseconds. Use `restore_correction` if it could not be
         applied."""
         self.poll()

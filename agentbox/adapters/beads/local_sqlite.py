@@ -226,7 +226,7 @@ class LocalSqliteBeads(SqliteAdapter):
 
     async def _write(self, job: Callable[[apsw.Connection, int], T]) -> T:
         def expire_then_run(db: apsw.Connection) -> T:
-            correction_ms, now = self._lease_clock.take_correction(), self._now()
+            correction_ms, now = self._lease_clock.pop_correction(), self._now()
             try:
                 if correction_ms:
                     leases.shift_leases(db, correction_ms)

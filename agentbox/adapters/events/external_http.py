@@ -102,7 +102,7 @@ class ExternalHttpEvents(Adapter):
             status = await self.delivery(limit=0)
         except AdapterError as error:
             return self.health_is("degraded", error.message)
-        if not self._cursor.is_in_place():
+        if not self._cursor.is_present():
             return self.health_is(
                 "degraded",
                 "delivery.db was removed: events are kept and delivered after the next start",

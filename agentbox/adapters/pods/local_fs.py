@@ -91,11 +91,11 @@ class LocalFsPods(Adapter):
         """Write a time and read it back; the directory must still be the opened one."""
         try:
             store = self._require_store()
-            in_place = await self._run(store.tree.is_in_place)
+            is_present = await self._run(store.tree.is_present)
         except AdapterError as error:
             return self.health_is("down", error.message)
         state, fault = await self._db.pulse(int(self.deps.clock.now().timestamp() * 1000))
-        if state != "down" and not in_place:
+        if state != "down" and not is_present:
             state, fault = "down", "the directory of the objects was removed"
         return self.health_is(*self._damaged.adjust_state(state, fault))
 

@@ -126,7 +126,7 @@ class BoxPeer:
         `idle_timeout` seconds pass without a connection."""
         with self._translate_errors(method, idle_timeout):
             async for event in self._require_client().stream(
-                name, parameters, query=query, since=since, patience=idle_timeout
+                name, parameters, query=query, since=since, reconnect_timeout=idle_timeout
             ):
                 yield event
 

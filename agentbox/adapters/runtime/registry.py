@@ -6,30 +6,30 @@ from importlib import import_module
 from agentbox.adapters.runtime.adapter import Adapter, SlotName
 from agentbox.core.slot_errors import UnknownAdapterImpl
 
-_HERE = "agentbox.adapters"
+_PACKAGE = "agentbox.adapters"
 REGISTRY: Mapping[tuple[SlotName, str], str] = {
-    ("beads", "local-sqlite"): f"{_HERE}.beads.local_sqlite:LocalSqliteBeads",
-    ("beads", "external-http"): f"{_HERE}.remote.beads:ExternalHttpBeads",
-    ("beads", "external-pg"): f"{_HERE}.beads.external_pg:ExternalPgBeads",
-    ("beads", "off"): f"{_HERE}.beads.off:OffBeads",
-    ("pods", "local-fs"): f"{_HERE}.pods.local_fs:LocalFsPods",
-    ("pods", "external-solid"): f"{_HERE}.pods.external_solid:ExternalSolidPods",
-    ("pods", "off"): f"{_HERE}.pods.off:OffPods",
-    ("memory", "local-sqlite"): f"{_HERE}.memory.local_sqlite:LocalSqliteMemory",
-    ("memory", "external-pg"): f"{_HERE}.memory.external_pg:ExternalPgMemory",
-    ("memory", "off"): f"{_HERE}.memory.off:OffMemory",
-    ("events", "local-jsonl"): f"{_HERE}.events.local_jsonl:LocalJsonlEvents",
-    ("events", "external-http"): f"{_HERE}.events.external_http:ExternalHttpEvents",
-    ("events", "off"): f"{_HERE}.events.off:OffEvents",
+    ("beads", "local-sqlite"): f"{_PACKAGE}.beads.local_sqlite:LocalSqliteBeads",
+    ("beads", "external-http"): f"{_PACKAGE}.remote.beads:ExternalHttpBeads",
+    ("beads", "external-pg"): f"{_PACKAGE}.beads.external_pg:ExternalPgBeads",
+    ("beads", "off"): f"{_PACKAGE}.beads.off:OffBeads",
+    ("pods", "local-fs"): f"{_PACKAGE}.pods.local_fs:LocalFsPods",
+    ("pods", "external-solid"): f"{_PACKAGE}.pods.external_solid:ExternalSolidPods",
+    ("pods", "off"): f"{_PACKAGE}.pods.off:OffPods",
+    ("memory", "local-sqlite"): f"{_PACKAGE}.memory.local_sqlite:LocalSqliteMemory",
+    ("memory", "external-pg"): f"{_PACKAGE}.memory.external_pg:ExternalPgMemory",
+    ("memory", "off"): f"{_PACKAGE}.memory.off:OffMemory",
+    ("events", "local-jsonl"): f"{_PACKAGE}.events.local_jsonl:LocalJsonlEvents",
+    ("events", "external-http"): f"{_PACKAGE}.events.external_http:ExternalHttpEvents",
+    ("events", "off"): f"{_PACKAGE}.events.off:OffEvents",
     (
         "orchestrator",
         "local-process",
-    ): f"{_HERE}.orchestrator.local_process:LocalProcessOrchestrator",
+    ): f"{_PACKAGE}.orchestrator.local_process:LocalProcessOrchestrator",
     (
         "orchestrator",
         "external-stdio",
-    ): f"{_HERE}.orchestrator.external_stdio:ExternalStdioOrchestrator",
-    ("orchestrator", "off"): f"{_HERE}.orchestrator.off:OffOrchestrator",
+    ): f"{_PACKAGE}.orchestrator.external_stdio:ExternalStdioOrchestrator",
+    ("orchestrator", "off"): f"{_PACKAGE}.orchestrator.off:OffOrchestrator",
 }
 
 

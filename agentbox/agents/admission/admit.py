@@ -77,7 +77,7 @@ def admit(
         request_id=requester.request_id,
         depth=0 if parent is None else parent.depth + 1,
         once=once,
-        holding=grant_set,
+        grant_set=grant_set,
     )
     return entry, state
 

@@ -47,17 +47,17 @@ def build_confinement(
         "$TOOLCHAIN": [*TOOLCHAIN, str(resolve_in_box(paths, paths.app))],
         "$COMMAND": [path_bindings.program] if path_bindings.program else [],
     }
-    own_dirs = (
+    agent_dirs = (
         [workspace] if Path(workspace).is_relative_to(resolve_in_box(paths, paths.branches)) else []
     )
     degradable = config.limits.allow_degraded
-    spec, policy = entry.spec, to_policy(entry.holding.kernel_rights(time.time()))
+    spec, policy = entry.spec, to_policy(entry.grant_set.kernel_rights(time.time()))
     try:
         confinement = compile_policy(
             policy,
             bindings,
             closed=protected_dirs(paths),
-            own=own_dirs,
+            own=agent_dirs,
             allow_degraded=degradable,
             door=config.gateway_port,
             closed_ports=config.closed_ports,
@@ -76,7 +76,7 @@ def build_confinement(
 
 def workspace_path(entry: AgentRecord, config: HostConfig) -> Path:
     """The directory that the agent works in or has a copy of."""
-    return resolve_in_box(config.paths, config.paths.resolve(entry.holding.workspace_dir))
+    return resolve_in_box(config.paths, config.paths.resolve(entry.grant_set.workspace_dir))
 
 
 def resolve_in_box(paths: Paths, path: Path) -> Path:

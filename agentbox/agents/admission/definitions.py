@@ -64,7 +64,7 @@ def check_instances(name: str, entries: Iterable[AgentRecord], config: HostConfi
     """`name` is the key in [agents]; "" has no limit here. Raises QuotaExceeded."""
     if not name:
         return
-    running = sum(not entry.over and entry.holding.agent == name for entry in entries)
+    running = sum(not entry.over and entry.grant_set.agent == name for entry in entries)
     max_instances = config.agents[name].max_instances
     if running >= max_instances:
         raise QuotaExceeded(

@@ -27,9 +27,9 @@ def build_variables(entry: AgentRecord, now: float) -> dict[str, str]:
     policy permits."""
     box_variables = settings.environment()
     candidates = {
-        name: box_variables[name] for name in entry.holding.env if name in box_variables
+        name: box_variables[name] for name in entry.grant_set.env if name in box_variables
     } | dict(entry.spec.env)
-    rights = entry.holding.kernel_rights(now)
+    rights = entry.grant_set.kernel_rights(now)
     return {
         name: value
         for name, value in candidates.items()
@@ -44,10 +44,10 @@ def write_secrets(entry: AgentRecord, paths: Paths, temp: Path, now: float) -> M
     secrets) for a secret that is not set, OSError."""
     active = {
         grant.right.patterns[0]: grant.is_metered
-        for grant in entry.holding.secrets
+        for grant in entry.grant_set.secrets
         if not grant.has_ended(now)
     }
-    if not entry.holding.secrets:
+    if not entry.grant_set.secrets:
         return {}
     directory = temp / _DIRECTORY
     _recreate_directory(directory)
@@ -78,7 +78,7 @@ def is_variable(text: str) -> bool:
 
 def _is_passed(entry: AgentRecord, name: str) -> bool:
     """True for a name in an ad hoc spec that no pattern can match."""
-    return not entry.holding.agent and not is_variable(name)
+    return not entry.grant_set.agent and not is_variable(name)
 
 
 def _open(stack: contextlib.ExitStack, path: Path | str, parent_fd: int | None) -> int:
@@ -109,7 +109,7 @@ def _secret_value(entry: AgentRecord, paths: Paths, name: str) -> str:
         raise SpawnError(
             f"cannot start {entry.spec.name}: the secret {name} is not set",
             hint=f"set {name} in the environment that starts the box, "
-            f"or remove it from agents.{entry.holding.agent}.secrets",
+            f"or remove it from agents.{entry.grant_set.agent}.secrets",
             stage="secrets",
         )
     return secret[0]

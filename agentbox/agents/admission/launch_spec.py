@@ -125,7 +125,7 @@ def _environment(
         **injected_env.build_variables(entry, time.time()),
         **injected_env.write_secrets(entry, config.paths, temp, time.time()),
         **environment.agent_environment(
-            entry.holding,
+            entry.grant_set,
             token,
             config.gateway_port,
             {name: provider.kind for name, provider in config.providers.items()},
@@ -138,7 +138,7 @@ def _environment(
 def _cwd(entry: AgentRecord, config: HostConfig, workspace: Path) -> Path:
     """A relative path is relative to `workspace`. An absolute path is a path of the box; one inside
     the shared workspace is mapped to the agent's copy. The sandbox checks where it leads."""
-    requested, shared = entry.spec.cwd, config.paths.resolve(entry.holding.workspace_dir)
+    requested, shared = entry.spec.cwd, config.paths.resolve(entry.grant_set.workspace_dir)
     if not PurePosixPath(requested).is_absolute():
         return workspace / requested
     requested_path = Path(requested)

@@ -72,17 +72,17 @@ def inherit_grants(
         return grant_set
     now = time.time()
     if by_agent and not find_allowing_right(
-        parent.holding.checked_rights(now), "agent", "spawn", spec.agent
+        parent.grant_set.checked_rights(now), "agent", "spawn", spec.agent
     ):
         raise _denied(spec, f"{parent.spec.name} has no right to start it")
-    if excess := excess_rights(grant_set, parent.holding, now):
+    if excess := excess_rights(grant_set, parent.grant_set, now):
         suffix = f" and {len(excess) - _MAX_LISTED} more" if len(excess) > _MAX_LISTED else ""
         raise _denied(
             spec,
             f"it would have rights that {parent.spec.name} does not have: "
             f"{'; '.join(excess[:_MAX_LISTED])}{suffix}",
         )
-    return restrict_to_parent(grant_set, parent.holding, now)
+    return restrict_to_parent(grant_set, parent.grant_set, now)
 
 
 def check_parent(parent: AgentRecord) -> None:

@@ -30,8 +30,8 @@ class AuthorizationRegistry:
         """Issue the bearer token of the starting generation: 32 random bytes, of which only the
         hash is kept. Tokens of earlier generations become invalid."""
         token = secrets.token_urlsafe(TOKEN_BYTES)
-        entry.holding = replace(
-            entry.holding, token_sha256=hashlib.sha256(token.encode()).hexdigest()
+        entry.grant_set = replace(
+            entry.grant_set, token_sha256=hashlib.sha256(token.encode()).hexdigest()
         )
         self._active[entry.agent_id] = authorization = self.build(entry)
         self._publish({"kind": "added", "authorization": authorization_to_json(authorization)})
@@ -39,7 +39,7 @@ class AuthorizationRegistry:
 
     def revoke_token(self, entry: AgentRecord) -> None:
         """No process of the agent runs: its token becomes invalid."""
-        entry.holding = replace(entry.holding, token_sha256="")
+        entry.grant_set = replace(entry.grant_set, token_sha256="")
         if (authorization := self._active.pop(entry.agent_id, None)) is not None:
             self._publish(
                 {"kind": "over", "agent_id": entry.agent_id, "generation": authorization.generation}
@@ -62,7 +62,7 @@ class AuthorizationRegistry:
 
     def build(self, entry: AgentRecord) -> Authorization:
         """The authorization as of now."""
-        now, grant_set = time.time(), entry.holding
+        now, grant_set = time.time(), entry.grant_set
         return Authorization(
             agent_id=entry.agent_id,
             generation=entry.generation,
@@ -126,11 +126,11 @@ class AuthorizationRegistry:
 
 def _limits(entry: AgentRecord) -> Mapping[str, Any]:
     """Limits of the gateway from the table, those of the process as lowered by the spec."""
-    return {**entry.holding.limits, **entry.limits.to_wire()}
+    return {**entry.grant_set.limits, **entry.limits.to_wire()}
 
 
 def _ancestor(entry: AgentRecord, now: float) -> Ancestor:
-    grant_set = entry.holding
+    grant_set = entry.grant_set
     return Ancestor(
         agent_id=entry.agent_id,
         name=entry.spec.name,

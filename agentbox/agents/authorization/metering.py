@@ -33,7 +33,7 @@ async def consume(host: HostState, params: Mapping[str, Any]) -> None:
         if reason := grant.exhausted_reason(now):
             raise _denied(scope, reason)
     for holder, grant in grants:
-        holder.holding = holder.holding.with_grant(grant.with_use(now))
+        holder.grant_set = holder.grant_set.with_grant(grant.with_use(now))
     metered = [holder for holder, grant in grants if grant.is_metered]
     await asyncio.shield(host.save_or_raise(metered, ()))
 
@@ -42,9 +42,9 @@ def _allowing_grant(entry: AgentRecord, params: Mapping[str, Any], now: float) -
     scope, operation = params["scope"], params["operation"]
     request = {"method": params.get("method", ""), "path": params.get("path", "")}
     grant_id = find_allowing_right(
-        entry.holding.rights_and_secrets(now), scope, operation, params["value"], **request
+        entry.grant_set.rights_and_secrets(now), scope, operation, params["value"], **request
     )
-    grant = entry.holding.find(grant_id)
+    grant = entry.grant_set.find(grant_id)
     if grant is None:
         raise _denied(scope, f"{entry.spec.name} has no right that allows {scope} {operation} here")
     return grant

@@ -37,7 +37,7 @@ class GrantRevoker:
     async def revoke(self, entry: AgentRecord, grant_id: str, principal: str) -> None:
         """Revoke permanently. Published to the checkers at once, stored before this returns. Raises
         NotFound, InvalidTransition for a denial, and the error of the disk."""
-        grant = entry.holding.find(grant_id)
+        grant = entry.grant_set.find(grant_id)
         if grant is None:
             raise NotFound(f"cannot find grant {grant_id}", resource="grant", id=grant_id)
         if grant.right.mode == "deny":
@@ -50,13 +50,13 @@ class GrantRevoker:
             raise InvalidTransition("cannot revoke a denial: that would grant a right", **members)
         if grant.revoked:
             return
-        entry.holding = entry.holding.with_grant(replace(grant, revoked=True))
+        entry.grant_set = entry.grant_set.with_grant(replace(grant, revoked=True))
         await self._apply(entry, [grant], principal)
 
     def watch(self, entry: AgentRecord) -> None:
         """Add a new agent, whose grants may expire earlier than the known ones. Without an expiry
         nothing is woken, since a check visits every grant of every agent."""
-        if any(grant.right.expires_at is not None for grant in entry.holding.all_grants()):
+        if any(grant.right.expires_at is not None for grant in entry.grant_set.all_grants()):
             self._wake.set()
 
     async def run(self) -> None:
@@ -72,7 +72,7 @@ class GrantRevoker:
         for entry in list(self._entries.values()):
             expired = [
                 grant
-                for grant in entry.holding.all_grants()
+                for grant in entry.grant_set.all_grants()
                 if not grant.revoked and self._is_newly_expired(grant, now)
             ]
             if expired:
@@ -89,7 +89,7 @@ class GrantRevoker:
     async def _sleep(self) -> None:
         now = time.time()
         ends = [
-            entry.holding.next_expiry(now) for entry in self._entries.values() if not entry.over
+            entry.grant_set.next_expiry(now) for entry in self._entries.values() if not entry.over
         ]
         next_end = min((end for end in ends if end is not None), default=now + _MAX_SLEEP)
         try:
@@ -123,9 +123,9 @@ class GrantRevoker:
         their ancestors. All other rights are checked at each use, up to the root."""
         for child in self._entries.values():
             if child.spec.parent_id == parent.agent_id:
-                if uncovered := uncovered_grants(child.holding, parent.holding, now):
+                if uncovered := uncovered_grants(child.grant_set, parent.grant_set, now):
                     for grant in uncovered:
-                        child.holding = child.holding.with_grant(replace(grant, revoked=True))
+                        child.grant_set = child.grant_set.with_grant(replace(grant, revoked=True))
                     changed.setdefault(child.agent_id, []).extend(uncovered)
                 self._revoke_derived(child, changed, now)
 
@@ -134,14 +134,14 @@ class GrantRevoker:
     ) -> list[LifecycleEvent]:
         """Delete the files of secrets; end a process whose rights the kernel still enforces."""
         events, must_end = [], False
-        secrets = {secret.grant_id for secret in entry.holding.secrets}
+        secrets = {secret.grant_id for secret in entry.grant_set.secrets}
         for grant in grants:
             if grant.grant_id in secrets:
                 injected_env.remove_secret(
                     self._host.config.paths, entry.agent_id, grant.right.patterns[0]
                 )
             must_end = must_end or (
-                grant.grant_id not in secrets and entry.holding.requires_restart(grant)
+                grant.grant_id not in secrets and entry.grant_set.requires_restart(grant)
             )
             data = {
                 "name": entry.spec.name,

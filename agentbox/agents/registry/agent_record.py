@@ -39,7 +39,7 @@ class AgentRecord:
     state_id: str = ""  # whose memory and pods it uses; default: its own id
     session_id: str = ""  # the task it runs for, else the root of its family; default: its own id
     trace_id: str = field(default_factory=new_trace_id)
-    holding: GrantSet = field(default_factory=GrantSet)
+    grant_set: GrantSet = field(default_factory=GrantSet)
     generation: int = 1
     state: AgentState = "starting"
     over: bool = False  # no generation will follow
@@ -91,7 +91,7 @@ class AgentRecord:
             isolation=self.isolation,
             denials={layer: dict(rules) for layer, rules in self.denials.items()},
             limits=self.limit_usage(),
-            policy={"profile": self.spec.profile, **self.holding.describe(time.time())}
+            policy={"profile": self.spec.profile, **self.grant_set.describe(time.time())}
             if with_policy
             else {},
         )
@@ -145,7 +145,7 @@ class AgentRecord:
         return {name: getattr(self, name) for name in plain} | {
             "spec": self.spec.to_wire(),
             "limits": self.limits.to_wire(),
-            "holding": self.holding.to_row(),
+            "holding": self.grant_set.to_row(),
             "started_at": None if self.started_at is None else clock.to_wire(self.started_at),
             "exit": None if self.exit is None else self.exit.to_wire(),
             "isolation": dict(self.isolation),
@@ -157,13 +157,14 @@ class AgentRecord:
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> "AgentRecord":
         """The inverse of `to_row`."""
-        started, ended = row["started_at"], row["exit"]
+        row = dict(row)
+        started, ended, grants = row["started_at"], row["exit"], row.pop("holding")
         return cls(
             **{
                 **row,
-                "spec": AgentSpec.from_wire({"agent": row["holding"]["agent"], **row["spec"]}),
+                "spec": AgentSpec.from_wire({"agent": grants["agent"], **row["spec"]}),
                 "limits": Limits.from_wire(row["limits"]),
-                "holding": replace(GrantSet.from_row(row.get("holding")), token_sha256=""),
+                "grant_set": replace(GrantSet.from_row(grants), token_sha256=""),
                 "started_at": None if started is None else clock.from_wire(started),
                 "exit": None if ended is None else ExitRecord.from_wire(ended),
             }

@@ -31,7 +31,7 @@ class DenialClassifier:
         denial_class = self._table.get(key) or self._table.get((layer, rule, "")) or "policy"
         if denial_class != "benign":
             return {denial_class: count}
-        benign = self._take_benign(agent_id, count)
+        benign = self._count_benign(agent_id, count)
         counts: dict[DenialClass, int] = {"benign": benign, "policy": count - benign}
         return {name: number for name, number in counts.items() if number}
 
@@ -39,7 +39,7 @@ class DenialClassifier:
         """Drop the counters of an agent that has ended."""
         self._minutes.pop(agent_id, None)
 
-    def _take_benign(self, agent_id: str, count: int) -> int:
+    def _count_benign(self, agent_id: str, count: int) -> int:
         now = int(time.monotonic() // 60)
         minute, used = self._minutes.get(agent_id, (now, 0))
         used = used if minute == now else 0

@@ -106,7 +106,7 @@ class DenialLedger:
         self._classes.discard(agent_id)
         if rate := self._rates.pop(agent_id, None):
             keys = [key for key in self._unreported if key[0] == agent_id]
-            self._ready += self._take_events(keys, rate, time.monotonic())
+            self._ready += self._pop_events(keys, rate, time.monotonic())
             self._wake.set()
 
     def on_spawn(
@@ -197,7 +197,7 @@ class DenialLedger:
         """Send events as their rates allow; the sleep limits how often they are stored."""
         while self._unreported or self._ready:
             self._wake.clear()
-            events = [*self._ready, *self._take_due(time.monotonic())]
+            events = [*self._ready, *self._pop_due(time.monotonic())]
             self._ready = []
             if events:
                 entries = {
@@ -220,7 +220,7 @@ class DenialLedger:
             agent_id: rate for agent_id, rate in self._rates.items() if agent_id in running
         }
 
-    def _take_due(self, now: float) -> list[LifecycleEvent]:
+    def _pop_due(self, now: float) -> list[LifecycleEvent]:
         """Take the events that are due, at most MAX_EVENTS."""
         due = [key for key in self._unreported if self._flushing or self._due_at(key, now) <= now][
             :MAX_EVENTS
@@ -231,7 +231,7 @@ class DenialLedger:
             if key[0]:
                 by_agent[key[0]].append(key)
         for agent_id, keys in by_agent.items():
-            events += self._take_events(keys, self._rates[agent_id], now)
+            events += self._pop_events(keys, self._rates[agent_id], now)
         return events
 
     def _delay(self, now: float) -> float:
@@ -241,7 +241,7 @@ class DenialLedger:
         """Denials without an agent are due at once: each needs a request of its own."""
         return self._rates[key[0]].due(key[4:], now) if key[0] else now
 
-    def _take_events(
+    def _pop_events(
         self, keys: list[DenialKey], rate: AgentRate, now: float
     ) -> list[LifecycleEvent]:
         """One event per key of an agent, or one summary of all."""

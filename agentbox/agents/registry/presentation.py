@@ -33,13 +33,13 @@ def _state(entry: AgentRecord, pending: dict[str, Any] | None) -> str:
 
 
 def _budget(entry: AgentRecord, host: HostState) -> dict[str, Any]:
-    if entry.holding.budget is None:
+    if entry.grant_set.budget is None:
         return {}
     authorization = host.authorizations.active(
         entry.agent_id
     )  # ancestors of an ended agent may have been discarded
     budgets = (
-        {entry.holding.agent or entry.agent_id: entry.holding.budget}
+        {entry.grant_set.agent or entry.agent_id: entry.grant_set.budget}
         if authorization is None
         else budget_line(authorization)
     )

@@ -93,7 +93,7 @@ def _recorded_exit(stream: StreamLog, entry: AgentRecord) -> ExitRecord | None:
     """The exit of the last generation, if the host died between publishing and storing it."""
     try:
         items = ItemReader(stream, kinds=("exit",)).batch(stream.size + 1)
-        exits_found = [
+        exits = [
             ExitRecord.from_wire(json.loads(item.data))
             for item in items
             if item.generation == entry.generation
@@ -103,7 +103,7 @@ def _recorded_exit(stream: StreamLog, entry: AgentRecord) -> ExitRecord | None:
             "cannot read the exit from a stream", agent_id=entry.agent_id, reason=str(error)
         )
         return None
-    return exits_found[-1] if exits_found else None
+    return exits[-1] if exits else None
 
 
 def _find_orphans(paths: Paths) -> Iterable[int]:

@@ -100,7 +100,7 @@ class AgentStore:
     async def close(self) -> None:
         await self._database.close()
 
-    def is_in_place(self) -> bool:
+    def is_present(self) -> bool:
         """False if the open file is no longer the one at its path."""
         return self._database.is_present()
 
@@ -206,14 +206,14 @@ class AgentStore:
         return list(await self._read_rows("id, row", "approvals ORDER BY id", (), _decode_approval))
 
     async def save_approval(
-        self, approval_id: str, asked_at: float, row: Mapping[str, Any]
+        self, approval_id: str, requested_at: float, row: Mapping[str, Any]
     ) -> None:
         """Store an approval; drop those more than a day older."""
-        values = (approval_id, asked_at, json.dumps(row))
+        values = (approval_id, requested_at, json.dumps(row))
 
         def job(db: apsw.Connection) -> None:
             db.execute("INSERT OR REPLACE INTO approvals VALUES (?, ?, ?)", values)
-            db.execute("DELETE FROM approvals WHERE asked < ?", (asked_at - 24 * 3600,))
+            db.execute("DELETE FROM approvals WHERE asked < ?", (requested_at - 24 * 3600,))
 
         await self._database.write(job)
 

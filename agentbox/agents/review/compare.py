@@ -35,7 +35,7 @@ WRITABLE_BY_OTHERS: Final = (
 # Limits on what is cheap for an agent and expensive for its reader:
 MAX_PATHS: Final = 100_000  # changed or added
 MAX_TEXT: Final = 16 << 20  # characters of these paths and of link targets
-_MAX_SHOWN: Final = 200  # characters of a path that is too long
+_MAX_DISPLAYED: Final = 200  # characters of a path that is too long
 MAX_HOLES: Final = 256 << 20  # bytes not backed by blocks on disk
 _BLOCK: Final = 512  # of st_blocks (stat(2))
 _MAX_PATH: Final = 4095  # bytes, without the final zero (PATH_MAX of linux/limits.h)
@@ -90,7 +90,9 @@ class _Comparator:
             elif is_directory and row is None and depth >= MAX_DEPTH:
                 self._skip(path, f"deeper than {MAX_DEPTH} directories")
             elif row is None and self._is_too_long(path):
-                self._skip(path[:_MAX_SHOWN] + "…", f"its path is longer than {_MAX_PATH} bytes")
+                self._skip(
+                    path[:_MAX_DISPLAYED] + "…", f"its path is longer than {_MAX_PATH} bytes"
+                )
             elif is_directory:
                 with _open_agent_directory(entry.name, descriptor) as inner:
                     self.compare_directory(f"{path}/", inner, depth + 1, repository)

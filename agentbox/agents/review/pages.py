@@ -48,7 +48,7 @@ def page(review: Review, sealed: Path, start: int, limit: int) -> dict[str, Any]
     the skipped paths, as far as they fit."""
     with _ReviewRoots(sealed, Path(review.workspace)) as roots:
         changes = list(
-            _take_within(
+            _within_bytes(
                 MAX_CHANGES_BYTES, _rows(review.changes[start : start + limit], start, roots)
             )
         )
@@ -62,7 +62,7 @@ def page(review: Review, sealed: Path, start: int, limit: int) -> dict[str, Any]
         "summary": summary(review),
         "changes": changes,
         "next": next_index if next_index < len(review.changes) else None,
-        "left_out": list(_take_within(MAX_SKIPPED_BYTES, skipped)),
+        "left_out": list(_within_bytes(MAX_SKIPPED_BYTES, skipped)),
     }
 
 
@@ -76,7 +76,7 @@ def _rows(
         yield row
 
 
-def _take_within(max_bytes: int, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+def _within_bytes(max_bytes: int, rows: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
     """The first row, and those after it that fit into `max_bytes` of JSON."""
     remaining = max_bytes
     for index, row in enumerate(rows):

@@ -45,14 +45,14 @@ EmitEvent = Callable[[LifecycleEvent], Awaitable[None]]
 def uses_branch(entry: AgentRecord) -> bool:
     """True for an agent that may write the workspace, unless its spec asks to write it directly."""
     return (
-        entry.holding.workspace == "branch"
-        and entry.holding.root != UNRESTRICTED
+        entry.grant_set.workspace == "branch"
+        and entry.grant_set.root != UNRESTRICTED
         and any(
             right.scope == "fs"
             and right.mode == "allow"
             and "write" in right.operations
             and any(pattern.startswith("$WORKSPACE") for pattern in right.patterns)
-            for right in (grant.right for grant in entry.holding.grants)
+            for right in (grant.right for grant in entry.grant_set.grants)
         )
     )
 

@@ -216,7 +216,7 @@ async def ping(session: Session[Service], _params: Params) -> Any:
     """Read the store; `degraded` describes unreadable rows. Raises SlotUnavailable if the file is
     missing."""
     store = session.service.host.store
-    if not store.is_in_place():
+    if not store.is_present():
         raise SlotUnavailable(
             "cannot use orchestrator: agents.db no longer exists",
             slot="orchestrator",

@@ -232,7 +232,7 @@ class AgentRunner:
         now = time.time()
         uptime = now - entry.started_at.timestamp() if entry.started_at else 0.0
         delay = restart.delay(
-            entry.restarts, now, uptime, restart.RestartBackoff.from_table(entry.holding.restart)
+            entry.restarts, now, uptime, restart.RestartBackoff.from_table(entry.grant_set.restart)
         )
         if delay is None:
             entry.exit = replace(end, reason="restart-intensity")
@@ -243,7 +243,7 @@ class AgentRunner:
         entry.generation += 1
         entry.restart_count += 1
         entry.restarts = [*entry.restarts, time.time()][
-            -restart.RestartBackoff.from_table(entry.holding.restart).max_restarts :
+            -restart.RestartBackoff.from_table(entry.grant_set.restart).max_restarts :
         ]
         self._set_state("starting")
         try:

@@ -78,19 +78,19 @@ class StateRegistry:
         """Undo `assign` for an agent that never ran. True if the state is deleted too: it was new
         and nobody else uses it."""
         is_used = any(other.state_id == entry.state_id for other in self._entries.values())
-        named_state = next(
+        state_name = next(
             (other for other in self._by_name.values() if other.state_id == entry.state_id), None
         )
-        if is_used or (named_state is not None and named_state.first != entry.agent_id):
+        if is_used or (state_name is not None and state_name.first != entry.agent_id):
             return False
-        if named_state is not None and named_state.name:
-            del self._by_name[named_state.name]
+        if state_name is not None and state_name.name:
+            del self._by_name[state_name.name]
         return True
 
     async def find(self, name_or_id: str) -> StoredState:
         """An id takes precedence over a name. Raises NotFound."""
-        named_state = self._by_name.get(name_or_id)
-        for state_id in (name_or_id, *(() if named_state is None else (named_state.state_id,))):
+        state_name = self._by_name.get(name_or_id)
+        for state_id in (name_or_id, *(() if state_name is None else (state_name.state_id,))):
             for state in await self._store.states("state_id = ? AND NOT removed", state_id):
                 return state
         raise NotFound(f"cannot find state {name_or_id}", resource="state", id=name_or_id)

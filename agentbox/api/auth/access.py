@@ -77,19 +77,19 @@ class Authenticator:
         self,
         paths: Paths,
         admin_token: str,
-        named_tokens: CallerLookup = _find_none,
+        token_callers: CallerLookup = _find_none,
         *,
         sessions: CallerLookup = _find_none,
         ended_sessions: CallerLookup = _find_none,
         enrolment: str = "",
     ) -> None:
-        """`named_tokens` finds the caller of a named token by its SHA-256, `sessions` that of a
+        """`token_callers` finds the caller of a named token by its SHA-256, `sessions` that of a
         mesh session, `ended_sessions` that of one that has ended. `enrolment` is the token with
         which boxes join; "" accepts none.
         """
         self._paths, self._lookups, self._ended_sessions = (
             paths,
-            (named_tokens, sessions),
+            (token_callers, sessions),
             ended_sessions,
         )
         self._static = [(_digest(admin_token), Caller(OPERATOR, frozenset({"admin"})))]

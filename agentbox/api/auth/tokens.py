@@ -21,7 +21,7 @@ from agentbox.contracts.tokens import (
     MAX_RATE,
     MAX_TTL,
     NAME,
-    MadeToken,
+    CreatedToken,
     NewToken,
     Token,
 )
@@ -102,7 +102,7 @@ class TokenStore:
             return None
         return caller_of(token)
 
-    async def create(self, request: NewToken, created_by: str) -> MadeToken:
+    async def create(self, request: NewToken, created_by: str) -> CreatedToken:
         """A new token with its value. Raises ValidationError, BackendError."""
         _check_request(request)
         db, now, value = (
@@ -126,7 +126,7 @@ class TokenStore:
         sha256 = hashlib.sha256(value.encode()).digest()
         await db.write(lambda db: _insert(db, token, sha256))
         self._tokens[sha256] = token
-        return MadeToken.from_wire({**token.to_wire(), "value": value})
+        return CreatedToken.from_wire({**token.to_wire(), "value": value})
 
     async def all(self) -> tuple[Token, ...]:
         """All tokens that were not revoked, including expired ones. Raises BackendError."""

@@ -12,7 +12,7 @@ from agentbox.contracts.mesh import (
     OutboxItems,
     Registered,
     Registration,
-    decode_known,
+    decode_lenient,
 )
 from agentbox.contracts.mesh_errors import NotAdmitted, SessionEnded
 from agentbox.core.slot_errors import NotFound
@@ -45,17 +45,17 @@ def _session_id(request: ApiRequest) -> str:
 
 async def register(request: ApiRequest) -> Registered:
     host = _host(request)
-    return await host.register(decode_known(Registration, request.body), request.caller.principal)
+    return await host.register(decode_lenient(Registration, request.body), request.caller.principal)
 
 
 async def heartbeat(request: ApiRequest) -> HeartbeatReply:
     host = _host(request)
-    return await host.heartbeat(_session_id(request), decode_known(Heartbeat, request.body))
+    return await host.heartbeat(_session_id(request), decode_lenient(Heartbeat, request.body))
 
 
 async def deregister(request: ApiRequest) -> Deregistered:
     session = await _host(request).deregister(
-        _session_id(request), decode_known(Deregister, request.body).session_id
+        _session_id(request), decode_lenient(Deregister, request.body).session_id
     )
     return Deregistered(session_id=session.id, state=session.state)
 

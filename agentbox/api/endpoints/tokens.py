@@ -1,14 +1,14 @@
 """Named tokens over HTTP. Only the response that creates a token contains its value."""
 
 from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.tokens import MadeToken, NewToken, Token, Tokens
+from agentbox.contracts.tokens import CreatedToken, NewToken, Token, Tokens
 
 
 async def list_tokens(request: ApiRequest) -> Tokens:
     return Tokens(items=await request.services.tokens.all())
 
 
-async def create(request: ApiRequest) -> MadeToken:
+async def create(request: ApiRequest) -> CreatedToken:
     """201 with the value, only here."""
     token = await request.services.tokens.create(request.record(NewToken), request.caller.principal)
     await _journal_event(request, "token.created", token)

@@ -62,7 +62,7 @@ class MeshRole:
     async def deregister(self) -> None:
         """A client deregisters from its host; 10 s at most."""
         if self.client is not None:
-            await self.client.leave()
+            await self.client.deregister()
 
     async def before_open(self, slot: SlotName) -> None:
         """Raises SlotUnavailable for a slot that waits for its session."""

@@ -43,7 +43,7 @@ _log = structlog.get_logger()
 
 
 class TaskRun:
-    """The run of a task. `agent_known` is set once its agent has an id, `done` once its bead is
+    """The run of a task. `agent_created` is set once its agent has an id, `done` once its bead is
     closed; `stuck` when the store rejects the close, `unfinished` when the next boot has to close
     it.
     """
@@ -59,7 +59,7 @@ class TaskRun:
         assert entry.task_id is not None
         self.task_id: str = entry.task_id
         self.entry = entry
-        self.agent_known = asyncio.Event()
+        self.agent_created = asyncio.Event()
         self.done = asyncio.Event()
         self._spool = spool
         self._slots = slots
@@ -71,7 +71,7 @@ class TaskRun:
         self._entry_removed = False  # the spool entry must not be written again
         self._saving = asyncio.Lock()
         if entry.agent_id:
-            self.agent_known.set()
+            self.agent_created.set()
 
     @property
     def agent_id(self) -> str | None:
@@ -103,7 +103,7 @@ class TaskRun:
     async def wait_agent_or_done(self) -> None:
         """Returns once its agent has an id, or the run is done without one."""
         waiters = [
-            asyncio.ensure_future(self.agent_known.wait()),
+            asyncio.ensure_future(self.agent_created.wait()),
             asyncio.ensure_future(self.done.wait()),
         ]
         await asyncio.wait(waiters, return_when=asyncio.FIRST_COMPLETED)
@@ -206,7 +206,7 @@ class TaskRun:
                     f"could not start: {refusal.message}",
                     {"problem": refusal.to_problem()},
                 )
-        self.agent_known.set()
+        self.agent_created.set()
         if self.entry.cancelled_by or self._drained:
             await self._end_agent()
         info = await self._wait_agent()

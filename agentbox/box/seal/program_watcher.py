@@ -20,7 +20,7 @@ from agentbox.plan.model import Program
 
 # seconds between requests until supervisord has noticed what the kernel reported
 _POLL_SECONDS = 0.01
-_NOTICE_TIMEOUT = 3.0
+_EXIT_TIMEOUT = 3.0
 _STARTSECS_MARGIN = (
     0.02  # seconds after startsecs, when supervisord has changed STARTING into RUNNING
 )
@@ -207,7 +207,7 @@ class ProgramWatcher:
         """
         died = procfs.now()
         previous = self._states[name]
-        deadline = time.monotonic() + _NOTICE_TIMEOUT
+        deadline = time.monotonic() + _EXIT_TIMEOUT
         state = previous
         while (
             state.pid == previous.pid

@@ -129,10 +129,10 @@ class AsyncApiCaller:
         query: Mapping[str, object] | None = None,
         last: str = "",
         since: str = "",
-        patience: float = 60.0,
+        reconnect_timeout: float = 60.0,
     ) -> AsyncIterator[SseEvent]:
         """As `ApiCaller.stream`."""
-        resume = StreamResumption(patience, since)
+        resume = StreamResumption(reconnect_timeout, since)
         while True:
             try:
                 async for event in self._events(

@@ -152,7 +152,7 @@ class AsyncEventsClient:
         *,
         since: int | None = None,
         types: Sequence[str] = (),
-        patience: float = 60.0,
+        reconnect_timeout: float = 60.0,
         **filters: str | None,
     ) -> AsyncIterator[Event]:
         """Live events, each once and in order, across reconnects. `since`: None starts now."""
@@ -163,7 +163,7 @@ class AsyncEventsClient:
         }
         start = "" if since is None or since < 0 else str(since)
         async for event in self._box.stream(
-            "stream_events", query=query, since=start, patience=patience
+            "stream_events", query=query, since=start, reconnect_timeout=reconnect_timeout
         ):
             yield Event.from_wire(json.loads(event.data))
 

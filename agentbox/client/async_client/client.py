@@ -86,14 +86,19 @@ class AsyncBoxClient(AsyncApiCaller):
         return Task.from_wire(await self.call("cancel_task", {"id": task_id}, wait_s=90))
 
     async def task_logs(
-        self, task_id: str, *, since: int = 0, follow: bool = True, patience: float = 60.0
+        self, task_id: str, *, since: int = 0, follow: bool = True, reconnect_timeout: float = 60.0
     ) -> AsyncIterator[LogItem | Task]:
         """Output of a task after the cursor `since`, finally the Task itself. Survives a restart of
         the API."""
         query = {"follow": str(follow).lower()}
         start = str(since) if since else ""
         events = self.stream(
-            "task_logs", {"id": task_id}, query=query, last="task", since=start, patience=patience
+            "task_logs",
+            {"id": task_id},
+            query=query,
+            last="task",
+            since=start,
+            reconnect_timeout=reconnect_timeout,
         )
         async for event in events:
             yield parse_log_event(event)

@@ -83,14 +83,18 @@ class AgentsClient:
         return AgentExit.from_wire((self._box.send(call, wait_s=wait)).json())
 
     def stream(
-        self, agent_id: str, *, since: int = 0, follow: bool = True, patience: float = 60.0
+        self, agent_id: str, *, since: int = 0, follow: bool = True, reconnect_timeout: float = 60.0
     ) -> Iterator["LogItem"]:
         """Output and lifecycle of an agent after the cursor `since`. Reconnects for up to
-        `patience` seconds."""
+        `reconnect_timeout` seconds."""
         query = {"follow": str(follow).lower()}
         start = str(since) if since else ""
         events = self._box.stream(
-            "stream_agent", {"id": agent_id}, query=query, since=start, patience=patience
+            "stream_agent",
+            {"id": agent_id},
+            query=query,
+            since=start,
+            reconnect_timeout=reconnect_timeout,
         )
         for event in events:
             yield parse_log_item(event)

@@ -101,7 +101,7 @@ class ApiCaller:
         query: Mapping[str, object] | None = None,
         last: str = "",
         since: str = "",
-        patience: float = 60.0,
+        reconnect_timeout: float = 60.0,
     ) -> Iterator[SseEvent]:
         """Events of a streaming operation, each once and in order, across reconnects
         (Last-Event-ID).
@@ -109,7 +109,7 @@ class ApiCaller:
         With `last` the stream ends at the first event of that type; an end without it counts as
         broken. Starts after the id `since`.
         """
-        resume = StreamResumption(patience, since)
+        resume = StreamResumption(reconnect_timeout, since)
         while True:
             try:
                 for event in self._events(

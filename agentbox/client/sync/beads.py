@@ -147,7 +147,7 @@ class EventsClient:
         *,
         since: int | None = None,
         types: Sequence[str] = (),
-        patience: float = 60.0,
+        reconnect_timeout: float = 60.0,
         **filters: str | None,
     ) -> Iterator[Event]:
         """Live events, each once and in order, across reconnects. `since`: None starts now."""
@@ -157,7 +157,9 @@ class EventsClient:
             "since": since if since == -1 else None,
         }
         start = "" if since is None or since < 0 else str(since)
-        for event in self._box.stream("stream_events", query=query, since=start, patience=patience):
+        for event in self._box.stream(
+            "stream_events", query=query, since=start, reconnect_timeout=reconnect_timeout
+        ):
             yield Event.from_wire(json.loads(event.data))
 
     def head(self) -> tuple[int, str]:

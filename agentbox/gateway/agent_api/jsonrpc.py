@@ -30,18 +30,18 @@ async def handle(data: bytes | str, call: MethodCall) -> bytes | None:
     except ValueError as error:
         return encode_error(AgentApiError(PARSE_ERROR, f"the message is not valid JSON: {error}"))
     if not isinstance(message, list):
-        return await _handle_one(message, call)
+        return await _handle_message(message, call)
     if not 1 <= len(message) <= MAX_BATCH:
         return encode_error(
             AgentApiError(INVALID_REQUEST, f"a batch must have 1 to {MAX_BATCH} calls")
         )
     responses = [
-        response for item in message if (response := await _handle_one(item, call)) is not None
+        response for item in message if (response := await _handle_message(item, call)) is not None
     ]
     return b"[" + b",".join(responses) + b"]" if responses else None
 
 
-async def _handle_one(message: Any, call: MethodCall) -> bytes | None:
+async def _handle_message(message: Any, call: MethodCall) -> bytes | None:
     if (
         not isinstance(message, dict)
         or message.get("jsonrpc") != "2.0"

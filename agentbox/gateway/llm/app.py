@@ -101,7 +101,7 @@ class LlmApp:
             for account in accounts
             if account.budget is not None
         }
-        usage = {one.name: to_plain(self.ledger.usage(one.name)) for one in accounts}
+        usage = {account.name: to_plain(self.ledger.usage(account.name)) for account in accounts}
         return {
             "counts": self.gauges.to_json(),
             "queues": queues,

@@ -120,7 +120,7 @@ class Exchange:
             raise
         finally:
             input_tokens, output_tokens = self._meter.used
-            self._ledger.settle(reservation, input_tokens + output_tokens)
+            self._ledger.finalise(reservation, input_tokens + output_tokens)
             for direction, count in (("input", input_tokens), ("output", output_tokens)):
                 self._gauges.tokens[name, request.caller.agent, direction] += count
             if not self._meter.is_exact:

@@ -136,19 +136,19 @@ class BudgetLedger:
                 "unavailable", "the call was not made: cannot save the budget"
             ) from error
         except asyncio.CancelledError:
-            self.settle(reservation, 0)
+            self.finalise(reservation, 0)
             raise
         return reservation
 
-    def settle(self, reservation: Reservation, used: int) -> None:
+    def finalise(self, reservation: Reservation, used: int) -> None:
         """Charges the actual usage, once, even if it exceeds the reservation."""
         if reservation.open:
             self._release(reservation, used)
-            task = asyncio.create_task(self._save_settled(reservation.accounts))
+            task = asyncio.create_task(self._save_usage(reservation.accounts))
             self._writes.add(task)
             task.add_done_callback(self._writes.discard)
 
-    async def _save_settled(self, accounts: tuple[BudgetAccount, ...]) -> None:
+    async def _save_usage(self, accounts: tuple[BudgetAccount, ...]) -> None:
         try:
             await self._save(accounts)
         except (
@@ -173,14 +173,14 @@ class BudgetLedger:
             account.roll(now, budget.window_seconds)
             reset = max(account.since + budget.window_seconds - now, 1.0)
             if account.calls >= budget.max_calls:
-                raise _over_budget(
+                raise _budget_exceeded(
                     account, "calls", f"all {budget.max_calls} calls of this window are used", reset
                 )
             available = budget.max_tokens - account.tokens
             if available < needed:
                 used = account.tokens - account.reserved
                 if budget.max_tokens - used >= needed:
-                    raise _over_budget(
+                    raise _budget_exceeded(
                         account,
                         "tokens",
                         "the remaining tokens are reserved by calls in flight",
@@ -190,7 +190,7 @@ class BudgetLedger:
                     f"{max(budget.max_tokens - used, 0)} of {budget.max_tokens} tokens remain,"
                     f" this call needs {needed}"
                 )
-                raise _over_budget(account, "tokens", message, reset)
+                raise _budget_exceeded(account, "tokens", message, reset)
             remaining = min(remaining, available)
         return remaining
 
@@ -239,7 +239,7 @@ def _disable_sync(connection: apsw.Connection) -> None:
     connection.execute("PRAGMA synchronous = NORMAL")
 
 
-def _over_budget(
+def _budget_exceeded(
     account: BudgetAccount, resource: str, message: str, reset: float
 ) -> ModelGatewayError:
     return ModelGatewayError(

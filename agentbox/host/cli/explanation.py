@@ -63,15 +63,15 @@ def _nearest_code(code: str) -> str:
 
 
 def _rule_data(rule: Rule) -> dict[str, Any]:
-    names = ("code", "title", "severity", "since", "why", "reads", "bad", "good")
-    return {name: getattr(rule, name) for name in names}
+    names = ("code", "title", "severity", "since", "reads", "bad", "good")
+    return {"why": rule.reason, **{name: getattr(rule, name) for name in names}}
 
 
 def _rule_text(rule: Rule) -> str:
     parts = [
         f"{rule.code} {rule.title} ({rule.severity}, since {rule.since})",
         "",
-        rule.why,
+        rule.reason,
         "",
         f"reads: {', '.join(rule.reads)}",
         "",

@@ -53,7 +53,7 @@ def _rule(rule: Rule) -> dict[str, Any]:
     return {
         "id": rule.code,
         "shortDescription": {"text": rule.title},
-        "fullDescription": {"text": rule.why},
+        "fullDescription": {"text": rule.reason},
         "help": {"text": f"Passes:\n{rule.good.strip() or _SMALLEST}"},
         "defaultConfiguration": {"level": _LEVELS[rule.severity]},
     }

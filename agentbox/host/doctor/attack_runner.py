@@ -96,7 +96,7 @@ class AttackRunner:
     def ended_token(self) -> str:
         """The token of an agent that printed it and has ended; "" if it had none."""
         output = self.client.agents.run_once(
-            self._spec("lender", ("lend",)), stdin=self.archive, timeout_s=_REPLY_SECONDS
+            self._spec("lender", ("print-token",)), stdin=self.archive, timeout_s=_REPLY_SECONDS
         )
         return output.stdout.decode().strip() if output.exit.code == 0 else ""
 
@@ -130,7 +130,7 @@ class AttackRunner:
         """The reply of an agent with a connection that uses the token of another agent, which is
         terminated meanwhile."""
         lender = self.client.agents.spawn(
-            {**self._spec("lender", ("stay",)), "stdin": "pipe"}, input=self.archive
+            {**self._spec("lender", ("hold-token",)), "stdin": "pipe"}, input=self.archive
         )
         lent_target = replace(target, lent_token=self._first_line(lender).strip())
         spec = {
@@ -170,7 +170,7 @@ class AttackRunner:
     def victim(self) -> Iterator[VictimAgent]:
         """Runs an idle agent as the victim. Raises AgentboxError if it does not report its
         addresses."""
-        spec = {**self._spec("attacker", ("neighbour",)), "stdin": "pipe"}
+        spec = {**self._spec("attacker", ("victim",)), "stdin": "pipe"}
         agent = self.client.agents.spawn(spec, input=self.archive)
         try:
             yield self._read_victim(agent)
@@ -249,7 +249,7 @@ def _parse_replies(output: bytes) -> Iterator[tuple[str, str]]:
     for text in output.decode(errors="replace").splitlines():
         try:
             entry = json.loads(text)
-            yield entry["line"], str(entry["reply"])
+            yield entry["case"], str(entry["reply"])
         except (ValueError, KeyError, TypeError):
             continue
 
@@ -257,10 +257,10 @@ def _parse_replies(output: bytes) -> Iterator[tuple[str, str]]:
 def _single_reply(case: AttackCase, output: RunOutput) -> str:
     """The reply of an agent that ran one case and may have been terminated for it."""
     if case.name == "streams.forged":
-        is_own = (output.exit.reason, output.exit.code) == ("exit", FORGED_CODE)
+        is_reported = (output.exit.reason, output.exit.code) == ("exit", FORGED_CODE)
         return (
             "its own exit code"
-            if is_own
+            if is_reported
             else f"{PASSED}: the box reports {output.exit.reason} {output.exit.code}"
         )
     if output.exit.reason == "limit":

@@ -6,7 +6,7 @@ from typing import Any, Final
 from agentbox.client import BoxClient
 from agentbox.client.errors import ApiError
 from agentbox.sandbox.attacks.case import ABSENT, OFF, PASSED, TargetInfo
-from agentbox.sandbox.attacks.review import NO_NEXT_RUN, in_one_directory
+from agentbox.sandbox.attacks.review import NO_NEXT_RUN, in_same_directory
 
 _MAX_STEPS: Final = 3
 _NOT_STARTED: Final = 127  # exit code of an agent that could not be restarted
@@ -45,7 +45,7 @@ def _reach_step(plant: Callable[[], str], step: str) -> bool:
 def _try_reading(
     client: BoxClient, spec: Mapping[str, Any], target: TargetInfo, plant: Callable[[], str]
 ) -> str:
-    argv = ("sh", "-c", _READER, "sh", *in_one_directory(target.secrets))
+    argv = ("sh", "-c", _READER, "sh", *in_same_directory(target.secrets))
     reader, output = client.agents.spawn({**spec, "argv": argv, "restart": "on-failure"}), b""
     for item in client.agents.stream(reader.agent_id):
         if item.kind == "stdout":

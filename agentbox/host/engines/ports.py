@@ -23,18 +23,18 @@ ContainerLookup = Callable[[int], str]
 
 
 def require_free_ports(
-    wanted_ports: Iterable[Port],
-    own_ports: Collection[int] = (),
+    requested_ports: Iterable[Port],
+    box_ports: Collection[int] = (),
     *,
     find_container: ContainerLookup = lambda _port: "",
 ) -> None:
     """Raises AgentboxError (exit 7) with the owner of a port that the box wants to publish.
 
-    `own_ports` are in use by this box. `find_container` returns the container that publishes a
+    `box_ports` are in use by this box. `find_container` returns the container that publishes a
     port, or "".
     """
-    for port in wanted_ports:
-        if not port.publish or port.port in own_ports or _is_free(port):
+    for port in requested_ports:
+        if not port.publish or port.port in box_ports or _is_free(port):
             continue
         owner = find_container(port.port) or _listening_process(port.port) or "another program"
         raise port_taken_error(

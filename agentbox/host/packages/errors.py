@@ -19,7 +19,7 @@ class NoNetworkError(FetchError):
     """A mirror could not be reached, or the connection broke."""
 
 
-class FileGoneError(FetchError):
+class FileMissingError(FetchError):
     """The mirror no longer has a file of the cached package lists."""
 
 

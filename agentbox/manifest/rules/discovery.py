@@ -23,7 +23,7 @@ class Rule:
     severity: Severity
     since: str
     title: str
-    why: str
+    reason: str
     reads: tuple[str, ...]
     bad: str
     good: str
@@ -58,7 +58,7 @@ def _rule(module: ModuleType) -> Rule:
         severity=SEVERITIES[code[0]],
         since=declared["SINCE"],
         title=declared["TITLE"],
-        why=declared["WHY"],
+        reason=declared["REASON"],
         reads=declared["READS"],
         bad=declared["BAD"],
         good=declared["GOOD"],

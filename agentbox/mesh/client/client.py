@@ -30,13 +30,13 @@ from agentbox.mesh.client.transitions import SESSION_STATES, State, check_transi
 from agentbox.mesh.metrics import ClientMetrics
 
 RESOLVE_SECONDS = 10.0
-LEAVE_SECONDS = 5.0
+DEREGISTER_SECONDS = 5.0
 EmitEvent = Callable[[str, dict[str, Any]], None]
 _log = structlog.get_logger()
 
 
 class Client:
-    """`start` joins, `leave` ends. `on_reconnect` is called when the host answers again after an
+    """`start` joins, `deregister` ends. `on_reconnect` is called when the host is back after an
     outage."""
 
     def __init__(
@@ -82,7 +82,7 @@ class Client:
         """Retries now, after a refusal or during a wait."""
         self._wake.set()
 
-    async def leave(self) -> None:
+    async def deregister(self) -> None:
         """Drains, deregisters once and closes, within 10 s. Idempotent."""
         if self.state in ("leaving", "closed"):
             return
@@ -91,7 +91,7 @@ class Client:
             await asyncio.wait({self._task})
         self._transition(17, "leaving")
         if self._session is not None:
-            await self._wait_drained(LEAVE_SECONDS)
+            await self._wait_drained(DEREGISTER_SECONDS)
             await self._deregister(self._session.registered)
         await self._connection.close()
         self._session = None
@@ -216,7 +216,7 @@ class Client:
     async def _resolve(self, registered: Registered) -> None:
         for slot, reason in self.slots.apply(registered.endpoints, registered.token).items():
             self._emit("mesh.refused", slot=slot, reason=reason)
-        await self.slots.wait_settled(RESOLVE_SECONDS)
+        await self.slots.wait_all_applied(RESOLVE_SECONDS)
 
     async def _heartbeat(self, session: ClientSession) -> None:
         session.heartbeats += 1
@@ -301,7 +301,7 @@ class Client:
 
     async def _deregister(self, registered: Registered) -> None:
         try:
-            async with asyncio.timeout(LEAVE_SECONDS):
+            async with asyncio.timeout(DEREGISTER_SECONDS):
                 await self._connection.deregister(registered.session_id, registered.token)
             self._emit("mesh.deregistered", reason="stop")
         except (HostUnreachable, HostRefused, SessionOver, TimeoutError) as error:

@@ -17,7 +17,7 @@ from agentbox.contracts.mesh import (
     R,
     Registered,
     Registration,
-    decode_known,
+    decode_lenient,
 )
 from agentbox.contracts.mesh_errors import SessionEnded
 from agentbox.core.errors import AgentboxError
@@ -93,7 +93,7 @@ class HostConnection:
             raise HostRefused("unauthenticated", error.message) from None
         response = await self._send_call(build_call(name, body=body, headers=headers))
         try:
-            return decode_known(record_type, response.json())
+            return decode_lenient(record_type, response.json())
         except (ValueError, ValidationError) as error:
             raise HostUnreachable(f"{self.url} is not a mesh host") from error
 

@@ -106,7 +106,7 @@ class SessionSlots:
             if self._slots.is_down(slot) and not self._missing_reason(slot):
                 self._slots.reconfigure(slot, self.overlay(self._configs()[slot]))
 
-    async def wait_settled(self, seconds: float) -> None:
+    async def wait_all_applied(self, seconds: float) -> None:
         """Returns once all session slots are open or failed, or after `seconds`."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):

@@ -145,9 +145,9 @@ class Host:
     async def _register(self, registration: Registration, principal: str) -> Registered:
         plan = self._plan()
         self._admission.check(registration, self._secrets.get(registration.instance_id), principal)
-        own_contracts = offers.offered_contracts(plan)
+        host_contracts = offers.offered_contracts(plan)
         if mismatches := offers.mismatches(
-            registration.contracts, registration.impls, own_contracts
+            registration.contracts, registration.impls, host_contracts
         ):
             slots = ", ".join(row["slot"] for row in mismatches)
             raise ContractMismatch(
@@ -176,7 +176,7 @@ class Host:
             token=token,
             heartbeat_s=self.heartbeat_s,
             lease_s=self.lease_s,
-            contracts=offers.common_contracts(registration, own_contracts),
+            contracts=offers.common_contracts(registration, host_contracts),
             endpoints=offers.offered_endpoints(plan, registration.instance_id),
             endpoints_rev=offers.revision(plan),
             host_time=clock.now(),
@@ -227,11 +227,12 @@ class Host:
                 if expires_at is not None and expires_at <= self._now()
             ]
             await self._store.save(session, token=sha256, dropped=expired)
-            for one in expired:
-                del previous.tokens[one], self._by_token[one]
+            for digest in expired:
+                del previous.tokens[digest], self._by_token[digest]
             grace = self._now() + OLD_TOKEN_SECONDS / self._scale
             previous.tokens = {
-                one: grace if until is None else until for one, until in previous.tokens.items()
+                digest: grace if until is None else until
+                for digest, until in previous.tokens.items()
             } | {sha256: None}
             previous.session, previous.expires_at = session, self._next_lease_end()
             self._emit("mesh.session.resumed", {**event_data, "reason": "register"})

@@ -12,7 +12,7 @@ from typing import Any
 import apsw
 import structlog
 
-from agentbox.contracts.mesh import MeshSession, decode_known
+from agentbox.contracts.mesh import MeshSession, decode_lenient
 from agentbox.core import clock
 from agentbox.core.slot_errors import AdapterError, BackendError, ValidationError
 from agentbox.core.storage.damaged_rows import UNREADABLE, DamagedRows, State, damaged_row
@@ -210,7 +210,7 @@ def _save(
 def _parse_session(row: tuple[Any, ...]) -> MeshSession:
     """Raises IntegrityError for a damaged row."""
     try:
-        return decode_known(MeshSession, json.loads(row[1]))
+        return decode_lenient(MeshSession, json.loads(row[1]))
     except (*UNREADABLE, ValidationError):
         raise damaged_row(f"session {row[0]}") from None
 

@@ -228,7 +228,7 @@ class PlanAssessment:
         }
         return {**cis, **pod}
 
-    def held_controls(self, line: ControlLine) -> tuple[str, ...]:
+    def satisfied_controls(self, line: ControlLine) -> tuple[str, ...]:
         """The satisfied controls of a line."""
         violated = self.lost_controls(line)
         violated_pod_controls = {row.control for row in self.violations}

@@ -52,7 +52,7 @@ def _row(line: ControlLine, assessment: PlanAssessment) -> dict[str, Any]:
     return {
         "line": line.name,
         "value": value,
-        "holds": list(assessment.held_controls(line)),
+        "holds": list(assessment.satisfied_controls(line)),
         "gives_up": assessment.lost_controls(line),
     }
 

@@ -12,7 +12,7 @@ Unit = Literal[
 
 WARN_AT: Final = 0.8  # of a cap: warn once
 REARM_BELOW: Final = 0.5  # of a cap: below it, warnings are enabled again
-POLL_SECONDS_NEAR_LIMIT: Final = (
+POLL_SECONDS_AT_WARNING: Final = (
     0.1  # seconds between polls of all process trees while one uses more than half of a limit
 )
 POLL_SECONDS: Final = 0.25

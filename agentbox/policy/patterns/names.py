@@ -58,8 +58,8 @@ class NamePattern:
         form = FORMS[scope]
         if not text or (text != form.variable and not form.shape.fullmatch(text)):
             raise PatternError(text, f"is not a pattern of the scope {scope}", form.description)
-        whole_provider = scope == "llm" and "/" not in text and text != "*"
-        return cls(text, f"{text}/*" if whole_provider else text)
+        is_provider = scope == "llm" and "/" not in text and text != "*"
+        return cls(text, f"{text}/*" if is_provider else text)
 
     def __str__(self) -> str:
         return self.text

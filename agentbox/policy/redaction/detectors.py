@@ -108,7 +108,7 @@ _PHONE = re.compile(
     r"(?<![\w+])(?:\+\d(?:[ .()/-]{0,2}\d){7,14}|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4})(?!\w)"
 )
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
-_CARD = re.compile(r"(?<![\w.-])[2-6](?:[ -]?\d){12,18}(?![\w-])")
+_CARD_NUMBER = re.compile(r"(?<![\w.-])[2-6](?:[ -]?\d){12,18}(?![\w-])")
 _URL = re.compile(
     r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,31}://[^\s/@:?#\"'<>]{0,256}:[^\s/@\"'<>]{1,256}@[^\s\"'<>]{1,2048}"
 )
@@ -178,7 +178,7 @@ def find_account_numbers(text: str) -> Iterable[TextSpan]:
         end = _iban_end(match.group())
         if end:
             yield TextSpan(match.start(), match.start() + end, "account_number")
-    for match in _CARD.finditer(text):
+    for match in _CARD_NUMBER.finditer(text):
         if passes_luhn(re.sub(r"[ -]", "", match.group())):
             yield TextSpan(match.start(), match.end(), "account_number")
 

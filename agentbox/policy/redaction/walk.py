@@ -92,7 +92,7 @@ class _Rewriter:
         """Member names are visited too. Equal results get a number, so that no value is lost."""
         members: dict[str, Any] = {}
         key = "" if is_schema(value) else key
-        for name, item, value_name in _named_members(value):
+        for name, item, value_name in _with_value_names(value):
             new = unique = self.visit(name, key if self.is_secret(key) else "")
             number = 1
             while unique in members:
@@ -136,11 +136,11 @@ class _Rewriter:
             return None
 
 
-def _named_members(value: Mapping[str, Any]) -> Sequence[tuple[str, Any, str]]:
+def _with_value_names(value: Mapping[str, Any]) -> Sequence[tuple[str, Any, str]]:
     """Each member with the name of its value: its key, or the one given by a sibling."""
     return [
-        (name, item, given_name or name)
-        for (name, item), (_, given_name) in zip(value.items(), with_names(value), strict=True)
+        (name, item, value_name or name)
+        for (name, item), (_, value_name) in zip(value.items(), with_names(value), strict=True)
     ]
 
 

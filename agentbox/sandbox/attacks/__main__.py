@@ -1,6 +1,6 @@
 """`python -m agentbox.sandbox.attacks INFO [CASE...]`: runs the cases and prints one reply per
-line, as JSON. `neighbour` runs as the victim, `lend` prints its own token, `stay` does so and keeps
-running.
+line, as JSON. `victim` runs as the victim, `print-token` prints the agent's token, `hold-token`
+does so and keeps running.
 """
 
 import json
@@ -16,15 +16,15 @@ def main(arguments: list[str]) -> None:
     """`arguments`: the target info as JSON, then names of cases; without names, all cases that do
     not need an agent of their own.
     """
-    if arguments[0] == "neighbour":
+    if arguments[0] == "victim":
         victim.run()
-    if arguments[0] in ("lend", "stay"):
+    if arguments[0] in ("print-token", "hold-token"):
         print(gateway.token(), flush=True)
-        if arguments[0] == "stay":
+        if arguments[0] == "hold-token":
             signal.pause()
         return
     for name, reply in run_cases(TargetInfo.from_json(json.loads(arguments[0])), arguments[1:]):
-        print(json.dumps({"line": name, "reply": reply}), flush=True)
+        print(json.dumps({"case": name, "reply": reply}), flush=True)
 
 
 if __name__ == "__main__":

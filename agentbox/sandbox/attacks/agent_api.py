@@ -11,8 +11,8 @@ from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo, Targe
 from agentbox.sandbox.attacks.gateway import exchange, keep_connection, port, post, token
 
 SUITE = AttackSuite("agent-api")
-_TESTS: Final = "tests/unit/gateway/test_door.py"
-_MESSAGES: Final = "tests/unit/gateway/test_door_messages.py"
+_TESTS: Final = "tests/unit/gateway/test_agent_api.py"
+_MESSAGES: Final = "tests/unit/gateway/test_agent_api_messages.py"
 _UNKNOWN, _PARAMS, _FAILED, _DENIED = (
     "-32601",
     "-32602",
@@ -34,12 +34,12 @@ _NOWHERE: Final = "00000000-0000-7000-8000-000000000000"
 )
 def _no_token(facts: TargetInfo) -> str:
     require_agent_api()
-    own_token, hello = token(), rpc_message("hello")
+    agent_token, hello = token(), rpc_message("hello")
     forged = (
         "",
-        "x" * len(own_token),
-        own_token[:-1],
-        own_token + "x",
+        "x" * len(agent_token),
+        agent_token[:-1],
+        agent_token + "x",
         *filter(None, (facts.ended_token,)),
     )
     replies = [post("/rpc", hello, bearer=bearer) for bearer in forged]
@@ -77,7 +77,7 @@ def _in_flight(facts: TargetInfo) -> str:
     {_UNKNOWN: "agent-api"},
     tests=(f"{_TESTS}::test_rights_decide_and_each_refusal_is_counted",),
 )
-def _own_policy(_facts: TargetInfo) -> str:
+def _raise_policy(_facts: TargetInfo) -> str:
     names = (
         "policy.set",
         "limits.set",

@@ -131,7 +131,7 @@ class TargetInfo:
 
 ATTACKER_NAME: Final = "doctor-attacker"
 """The name of attacker and victim: two runs of one program are separate, whatever their name."""
-VICTIM_NOTE: Final = "what the neighbour wrote down"
+VICTIM_NOTE: Final = "what the victim wrote down"
 
 Attempt = Callable[[TargetInfo], str]
 

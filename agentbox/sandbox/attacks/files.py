@@ -188,7 +188,7 @@ def _rename(facts: TargetInfo) -> str:
     _BLOCKED,
     tests=("tests/unit/attack/test_battery.py::test_nothing_gets_through",),
 )
-def _own_descriptors(facts: TargetInfo) -> str:
+def _self_descriptors(facts: TargetInfo) -> str:
     def reopen(path: str) -> None:
         name = os.open(path, os.O_PATH | os.O_CLOEXEC)
         try:
@@ -296,7 +296,7 @@ def _device(_facts: TargetInfo) -> str:
     _BLOCKED,
     tests=("tests/unit/attack/test_battery.py::test_nothing_gets_through",),
 )
-def _own_oom_score(_facts: TargetInfo) -> str:
+def _self_oom_score(_facts: TargetInfo) -> str:
     return run_attempt(lambda: open_and_close("/proc/self/oom_score_adj", os.O_WRONLY))
 
 

@@ -137,7 +137,7 @@ def _shared_memory(facts: TargetInfo) -> str:
     isolated=True,
     tests=_TESTS,
 )
-def _one_file(facts: TargetInfo) -> str:
+def _single_file(facts: TargetInfo) -> str:
     with tempfile.TemporaryFile(buffering=0) as stream:
         return _fill_files([stream.fileno()], facts.above_limit("branch_disk"), facts.patience)
 

@@ -27,13 +27,13 @@ _CHAT: Final = {"model": "any", "messages": [{"role": "user", "content": "hello"
     ),
 )
 def _key(_facts: TargetInfo) -> str:
-    own_token = token()
+    agent_token = token()
     keys = [
         value
         for name, value in environment().items()
         if name.endswith(("_API_KEY", "_KEY", "_SECRET"))
     ]
-    return "its own token" if all(value == own_token for value in keys) else PASSED
+    return "its own token" if all(value == agent_token for value in keys) else PASSED
 
 
 @SUITE.case(
@@ -132,8 +132,8 @@ def _hosted_tools(facts: TargetInfo) -> str:
     tests=("tests/unit/gateway/llm/test_pass_through.py::test_no_token_no_model",),
 )
 def _no_token(facts: TargetInfo) -> str:
-    own_token = token()
-    forged = ("", "x" * len(own_token), own_token[:-1], *filter(None, (facts.ended_token,)))
+    agent_token = token()
+    forged = ("", "x" * len(agent_token), agent_token[:-1], *filter(None, (facts.ended_token,)))
     body = json.dumps(_CHAT).encode()
     paths = [f"/llm/{name}/v1/chat/completions" for name in providers(facts)]
     return worst(_classify(post(path, body, bearer=bearer)) for path in paths for bearer in forged)

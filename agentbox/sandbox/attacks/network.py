@@ -190,8 +190,14 @@ def _overrides(_facts: TargetInfo) -> str:
     tests=(f"{_TUNNEL}::test_without_a_token_nothing_is_looked_up",),
 )
 def _no_token(_facts: TargetInfo) -> str:
-    own_token = token()
-    forged = ("", "x" * len(own_token), own_token[:-1], own_token + "x", own_token.upper() + "0")
+    agent_token = token()
+    forged = (
+        "",
+        "x" * len(agent_token),
+        agent_token[:-1],
+        agent_token + "x",
+        agent_token.upper() + "0",
+    )
     return worst(_classify(proxy("192.0.2.1:443", bearer=bearer), "407") for bearer in forged)
 
 

@@ -56,7 +56,7 @@ def _write_memory(facts: TargetInfo) -> str:
     _FILTER,
     tests=_CALL_TESTS,
 )
-def _take_descriptor(facts: TargetInfo) -> str:
+def _steal_descriptor(facts: TargetInfo) -> str:
     with open(os.pidfd_open(facts.victim_pid), "rb", buffering=0) as handle:
         return syscall("pidfd_getfd", handle.fileno(), 1, 0)
 

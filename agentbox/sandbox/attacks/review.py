@@ -91,13 +91,13 @@ def _planted_objects(facts: TargetInfo) -> str:
         return "made"
     if not os.path.islink(f"{git}/objects"):
         os.rmdir(f"{git}/objects")
-        os.symlink(os.path.dirname(in_one_directory(facts.secrets)[0]), f"{git}/objects")
+        os.symlink(os.path.dirname(in_same_directory(facts.secrets)[0]), f"{git}/objects")
         return "planted"
     shutil.rmtree(f"{facts.workspace}/{OBJECTS}")
     return "removed"
 
 
-def in_one_directory(paths: tuple[str, ...]) -> tuple[str, ...]:
+def in_same_directory(paths: tuple[str, ...]) -> tuple[str, ...]:
     """The paths in the directory with most of them. Raises TargetMissing if there are none."""
     if not paths:
         raise TargetMissing("no secret as a target")

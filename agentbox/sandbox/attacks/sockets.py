@@ -205,7 +205,7 @@ def _listen_at(address: str) -> str:
     _CONNECT | {"EADDRINUSE": "kernel"},
     tests=_TESTS,
 )
-def _take_port(facts: TargetInfo) -> str:
+def _occupy_port(facts: TargetInfo) -> str:
     def serve(port: int) -> None:
         with socket.socket() as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -219,7 +219,7 @@ def _take_port(facts: TargetInfo) -> str:
 @SUITE.case(
     "neighbour-server", "connects to a server of another agent on loopback", _CONNECT, tests=_TESTS
 )
-def _neighbour_server(facts: TargetInfo) -> str:
+def _victim_server(facts: TargetInfo) -> str:
     if not facts.neighbour.port:
         raise TargetMissing("the victim agent could not open a server")
     return run_attempt(lambda: _connect_tcp(_LOOPBACK, facts.neighbour.port))

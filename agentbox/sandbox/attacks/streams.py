@@ -16,7 +16,7 @@ FORGED: Final[tuple[Mapping[str, object], ...]] = (
     {"event": "ended", "status": 0, "cause": ""},
     {"jsonrpc": "2.0", "id": 1, "result": {"code": 0}},
     {"measured": {}},
-    {"reply": PASSED, "line": "streams.forged"},
+    {"reply": PASSED, "case": "streams.forged"},
 )
 
 

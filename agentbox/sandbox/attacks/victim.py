@@ -32,13 +32,13 @@ def run() -> None:
         address=ctypes.addressof(secret),
         length=_SECRET_BYTES,
         port=server.getsockname()[1] if server else 0,
-        **_leave_traces(),
+        **_create_traces(),
     )
     print(json.dumps(asdict(victim)), flush=True)
     signal.pause()
 
 
-def _leave_traces() -> dict[str, str]:
+def _create_traces() -> dict[str, str]:
     """Leaves a note in memory, pods, a bead and the journal, which belong to this run."""
     try:
         post("/rpc", rpc_message("hello"))

@@ -43,8 +43,8 @@ class AgentProcess:
 
     def signal(self, number: int) -> None:
         """Signals the leader; STOP and CONT go to every process of the tree."""
-        whole_tree = number in (signal.SIGSTOP, signal.SIGCONT)
-        self.control.send_order({"do": "tree" if whole_tree else "signal", "signal": int(number)})
+        to_tree = number in (signal.SIGSTOP, signal.SIGCONT)
+        self.control.send_order({"do": "tree" if to_tree else "signal", "signal": int(number)})
 
     def end(self, grace: float) -> None:
         """Sends TERM to the tree, KILL after `grace` seconds. `ended`: no process is left."""

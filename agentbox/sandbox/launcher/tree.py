@@ -248,15 +248,15 @@ def kill_children(keep: Collection[int] = ()) -> None:
     """
     if not has_children():
         return
-    own_pid = os.getpid()
-    rows = _scan_below(own_pid, keep)
+    self_pid = os.getpid()
+    rows = _scan_below(self_pid, keep)
     while rows:
         signal_processes(rows, signal.SIGKILL)
         for row in rows:
-            if row.parent == own_pid:
+            if row.parent == self_pid:
                 os.waitpid(row.pid, 0)
         rows = freeze(
-            own_pid, keep
+            self_pid, keep
         )  # new processes are stopped before they are killed: it may be a fork bomb
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from agentbox.policy.limits.gauge import Breach, Gauge
-from agentbox.policy.limits.registry import POLL_SECONDS, POLL_SECONDS_NEAR_LIMIT, WARN_AT
+from agentbox.policy.limits.registry import POLL_SECONDS, POLL_SECONDS_AT_WARNING, WARN_AT
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.monitor import overhead, pss
 from agentbox.sandbox.monitor.cpu_priority import CpuPriority
@@ -108,7 +108,7 @@ class Watchdog:
                     yield reaper, "warning", warning
         duration = time.process_time() - started
         self.pause = max(
-            POLL_SECONDS_NEAR_LIMIT if nearest > 0.5 else POLL_SECONDS,
+            POLL_SECONDS_AT_WARNING if nearest > 0.5 else POLL_SECONDS,
             min(_MAX_PAUSE, _REST_FACTOR * duration),
         )
 

@@ -40,7 +40,7 @@ _SHARE_OF_USER, _SHARE_OF_MEMORY = 20, 16
 _GROUP_SIZE: Final = (
     250  # the kernel allows a file, here the pipe, to be watched over 500 paths of two steps
 )
-_OWN_WATCHES: Final = 2  # additional watches per instance
+_EXTRA_WATCHES: Final = 2  # additional watches per instance
 _ATTEMPTS: Final = 8
 _PAUSE_SECONDS: Final = 0.001
 _LIMIT: Final = "/proc/sys/fs/epoll/max_user_watches"
@@ -80,7 +80,7 @@ class EpollHandler:
             notification.call == "epoll_create" and notification.int_argument(0) <= 0
         ):
             raise OSError(errno.EINVAL, "invalid flags")
-        self._reserve(_OWN_WATCHES)
+        self._reserve(_EXTRA_WATCHES)
         with select.epoll() as instance:
             self._last_number += 1
             self._current_group().add(instance.fileno(), self._last_number)

@@ -118,9 +118,9 @@ def _descendants() -> list[tree.Process]:
     """All processes below this one. Zombies count, as for the kernel, except those that this
     process will reap.
     """
-    own_pid = os.getpid()
+    self_pid = os.getpid()
     return [
         row
-        for row in tree.descendants(tree.scan(), [own_pid])
-        if row.state not in "ZX" or row.parent != own_pid
+        for row in tree.descendants(tree.scan(), [self_pid])
+        if row.state not in "ZX" or row.parent != self_pid
     ]

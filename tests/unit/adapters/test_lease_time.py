@@ -89,4 +89,4 @@ def test_small_differences_are_none(clock: ManualClock) -> None:
     clock.advance(500)
     clock.set_wall(clock.now() + timedelta(milliseconds=400))
     assert not leases.poll()
-    assert leases.take_correction() == 0
+    assert leases.pop_correction() == 0

@@ -277,5 +277,5 @@ def _entry(config: HostConfig) -> AgentRecord:
         limits=Limits(),
         principal="",
         request_id="",
-        holding=build_grant_set(spec, config),
+        grant_set=build_grant_set(spec, config),
     )

@@ -32,7 +32,7 @@ def entry_with(expires_at: float | None) -> AgentRecord:
     )  # fmt: skip
     return AgentRecord(
         agent_id=uuid7(), spec=AgentSpec(name="x", argv=("true",)), limits=DEFAULT, principal="", request_id="",
-        holding=GrantSet(grants=(Grant(right=right),)),
+        grant_set=GrantSet(grants=(Grant(right=right),)),
     )  # fmt: skip
 
 

@@ -16,7 +16,7 @@ def agent_with_secret(paths: Paths) -> tuple[AgentRecord, Path]:
     right = Right(grant_id="g", scope="env", mode="allow", operations=("read",), patterns=("KEY",))
     entry = AgentRecord(
         agent_id="a", spec=AgentSpec(name="a", argv=("a",)), limits=Limits(), principal="", request_id="",
-        holding=GrantSet(secrets=(Grant(right=right),)),
+        grant_set=GrantSet(secrets=(Grant(right=right),)),
     )  # fmt: skip
     paths.moved_secrets.mkdir(parents=True)
     (paths.moved_secrets / "KEY").write_text("hush")

@@ -114,7 +114,7 @@ class RightsMachine(RuleBasedStateMachine):
         if (entry := self.run(spawn())) is None:
             return
         self.order.append(entry.agent_id)
-        for grant in entry.holding.grants:
+        for grant in entry.grant_set.grants:
             if grant.right.uses is not None:
                 self.bound[grant.grant_id] = grant.right.uses
         self.generation_of(entry)
@@ -143,7 +143,7 @@ class RightsMachine(RuleBasedStateMachine):
                 found.add((scope, operation, value))
             return found
 
-        policy = to_policy(entry.holding.kernel_rights(time.time()))
+        policy = to_policy(entry.grant_set.kernel_rights(time.time()))
         return frozenset(self.run(asked())) | {one for one in KERNEL if policy.decide(*one)}
 
     def pick(self, at: int, among: list[str] | None = None) -> AgentRecord | None:
@@ -184,7 +184,7 @@ class RightsMachine(RuleBasedStateMachine):
         if (found := self.decisive(at, which)) is not None:
             entry, grant, what = found
             past = replace(grant, right=replace(grant.right, expires_at=time.time() - 1))
-            entry.holding = entry.holding.with_grant(past)
+            entry.grant_set = entry.grant_set.with_grant(past)
             self.run(self.revoking.revoke_expired())
             self.gone(entry, what)
 
@@ -200,8 +200,10 @@ class RightsMachine(RuleBasedStateMachine):
         ):
             return None
         what = can[which % len(can)]
-        rights = tuple(one.right for one in entry.holding.grants if not one.has_ended(time.time()))
-        grant = entry.holding.find(find_allowing_right(rights, *what))
+        rights = tuple(
+            one.right for one in entry.grant_set.grants if not one.has_ended(time.time())
+        )
+        grant = entry.grant_set.find(find_allowing_right(rights, *what))
         return None if grant is None else (entry, grant, what)
 
     def gone(self, entry: AgentRecord, what: Any) -> None:
@@ -224,7 +226,9 @@ class RightsMachine(RuleBasedStateMachine):
         asked = {"agent_id": entry.agent_id, "generation": entry.generation, **request}
         chain = (entry, *self.host.authorizations.ancestors(entry))
         by = [
-            one.holding.find(find_allowing_right(one.holding.checked_rights(time.time()), *what))
+            one.grant_set.find(
+                find_allowing_right(one.grant_set.checked_rights(time.time()), *what)
+            )
             for one in chain
         ]
         try:
@@ -237,7 +241,7 @@ class RightsMachine(RuleBasedStateMachine):
         assert what in self.allowed(entry)
         for one, before in zip(chain, by, strict=True):
             assert before is not None
-            after = one.holding.find(before.grant_id)
+            after = one.grant_set.find(before.grant_id)
             assert after is not None
             assert after.used == before.used + 1 <= self.bound.get(after.grant_id, after.used)
 
@@ -254,7 +258,7 @@ class RightsMachine(RuleBasedStateMachine):
         used = {
             one.grant_id: one.used
             for each in self.host.entries.values()
-            for one in each.holding.grants
+            for one in each.grant_set.grants
             if one.right.uses
         }
         self.run(self.host.store.close())
@@ -264,7 +268,7 @@ class RightsMachine(RuleBasedStateMachine):
         for entry in self.host.entries.values():
             entry.generation += 1
             self.generation_of(entry)
-            for one in entry.holding.grants:
+            for one in entry.grant_set.grants:
                 assert one.used >= used.get(one.grant_id, 0)
 
     @invariant()

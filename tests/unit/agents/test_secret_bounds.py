@@ -1,4 +1,4 @@
-"""Secrets with an end, a count or a rate, on a real agent-host and at the door of a real gateway."""
+"""Secrets with an end, a count or a rate, on a real agent-host and at the agent API of a real gateway."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -83,14 +83,17 @@ async def test_a_count_holds_for_the_family_and_across_restarts(box: AgentHostBo
     async with running_programs(box) as here:
         lead = await spawn(here.adapter, "lead", constraints=(bound,))
         child = await spawn(here.adapter, "reader", parent_id=lead.agent_id)
-        doors = [await here.agent_api_of(one) for one in (lead, child)]
-        assert [(await door.call("secret.get", name="LAB_SECRET"))["value"] for door in doors] == [
+        agent_apis = [await here.agent_api_of(one) for one in (lead, child)]
+        assert [
+            (await agent_api.call("secret.get", name="LAB_SECRET"))["value"]
+            for agent_api in agent_apis
+        ] == [
             "hush",
             "hush",
         ]
-        assert [await door.error_code("secret.get", name="LAB_SECRET") for door in doors] == [
-            "permission-denied"
-        ] * 2
+        assert [
+            await agent_api.error_code("secret.get", name="LAB_SECRET") for agent_api in agent_apis
+        ] == ["permission-denied"] * 2
         assert [
             here.file(lead).exists(),
             here.file(child).exists(),
@@ -101,7 +104,7 @@ async def test_a_count_holds_for_the_family_and_across_restarts(box: AgentHostBo
             True,
         ]
         for _ in range(3):
-            assert await doors[0].call("secret.get", name="OTHER")
+            assert await agent_apis[0].call("secret.get", name="OTHER")
         rows = (await here.adapter.get(lead.agent_id)).policy["secrets"]
         assert [(row["uses"], row["used"]) for row in rows if "uses" in row] == [(2, 2)]
         box.kill()
@@ -116,16 +119,16 @@ async def test_a_rate_and_an_end(box: AgentHostBox) -> None:
     brief = Constraint(scope="env", pattern="OTHER", expires_s=3)
     async with running_programs(box) as here:
         lead = await spawn(here.adapter, "lead", constraints=(slow, brief))
-        door = await here.agent_api_of(lead)
-        assert (await door.call("secret.get", name="LAB_SECRET"))["value"] == "hush"
+        agent_api = await here.agent_api_of(lead)
+        assert (await agent_api.call("secret.get", name="LAB_SECRET"))["value"] == "hush"
         assert (
             "uses a minute"
-            in (await door.request("secret.get", name="LAB_SECRET"))["error"]["message"]
+            in (await agent_api.request("secret.get", name="LAB_SECRET"))["error"]["message"]
         )
         await wait_until(
             lambda: not here.file(lead, "OTHER").exists(), "its time has come", seconds=30
         )
-        assert await door.error_code("secret.get", name="OTHER") == "permission-denied"
+        assert await agent_api.error_code("secret.get", name="OTHER") == "permission-denied"
 
 
 async def test_a_variable_takes_no_count(box: AgentHostBox) -> None:

@@ -102,6 +102,6 @@ def test_the_archive_stands_alone() -> None:
         [sys.executable, "-I", "-S", *words[2:]], input=attack_archive.build_archive(), capture_output=True, check=False, cwd="/"
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
-    found = {row["line"]: row["reply"] for row in map(json.loads, done.stdout.splitlines())}
+    found = {row["case"]: row["reply"] for row in map(json.loads, done.stdout.splitlines())}
     assert found["files.secrets"] == f"{ABSENT}no target"
     assert set(found) == {"files.init-environment", "files.secrets"}

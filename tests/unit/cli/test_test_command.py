@@ -148,11 +148,11 @@ def test_each_folder_of_tests_is_in_one_suite() -> None:
     named = sorted(
         folder for suite in SUITES for folder in suite.directories if not folder.endswith(".py")
     )
-    holding = {
+    grant_set = {
         f"tests/{path.relative_to(CHECKOUT / 'tests').parts[0]}"
         for path in (CHECKOUT / "tests").rglob("test_*.py")
     }
-    assert named == sorted(holding)
+    assert named == sorted(grant_set)
 
 
 def test_files_left_to_another_suite_are_in_one() -> None:

@@ -122,7 +122,7 @@ def test_patience_ends(serve) -> None:  # type: ignore[no-untyped-def]
     """A server that is gone is given up with one sentence."""
     server = serve([(200, [event(1)], False)])
     with BoxClient(server.url) as client:
-        stream = client.stream("task_logs", {"id": "x"}, last="task", patience=0.3)
+        stream = client.stream("task_logs", {"id": "x"}, last="task", reconnect_timeout=0.3)
         assert next(stream).id == "1"
         server.shutdown()
         server.server_close()

@@ -1,4 +1,4 @@
-"""Gateways in this process, and agents at the door of one that has a real API behind it."""
+"""Gateways in this process, and agents at the agent API of one that has a real API behind it."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack

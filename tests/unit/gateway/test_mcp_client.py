@@ -1,4 +1,4 @@
-"""The official client of the Model Context Protocol at the door."""
+"""The official client of the Model Context Protocol at the agent API."""
 
 from typing import Any
 

@@ -96,7 +96,9 @@ def said(client: BoxClient, agent_id: str) -> list[str]:
     return b"".join(item.data for item in items if item.kind == "stdout").decode().splitlines()
 
 
-async def test_an_agent_at_the_door_and_through_the_proxy(box: tuple[ApiBox, GatewayBox]) -> None:
+async def test_an_agent_at_the_agent_api_and_through_the_proxy(
+    box: tuple[ApiBox, GatewayBox],
+) -> None:
     """Who it is, memory of its own, its children; the granted server by the proxy, the other not, and nothing past it."""
     api, _ = box
     with api.client() as client:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from small_images import layer
 
-from agentbox.host.image.check.budget import over_budget
+from agentbox.host.image.check.budget import exceeding_budget
 from agentbox.host.image.check.elf import read_elf
 from agentbox.host.image.check.layers import ImageRoot
 from agentbox.host.image.check.links import dangling_links
@@ -127,7 +127,7 @@ def test_samples_and_what_is_only_suggested_are_no_faults(tree: Tree) -> None:
 def test_the_budget_is_held(tmp_path: Path, budget: int, count: int) -> None:
     """A sum above the budget is one sentence with every layer's share."""
     rows = [layer(tmp_path, "base", {"a": b"a" * 1000})]
-    found = over_budget(rows, budget)
+    found = exceeding_budget(rows, budget)
     assert len(found) == count
     assert all("base" in each for each in found)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.progress import JsonProgress, NullProgress
-from agentbox.host.packages.errors import FetchError, FileGoneError, NoNetworkError
+from agentbox.host.packages.errors import FetchError, FileMissingError, NoNetworkError
 from agentbox.host.packages.origin import FileOrigin
 from agentbox.host.packages.transfer.cache import Cache, describe_difference
 from agentbox.host.packages.transfer.download import Downloads
@@ -167,4 +167,4 @@ def test_no_server(cache: Cache) -> None:
     """An unreachable server and a missing file are different errors."""
     with pytest.raises(NoNetworkError):
         moved(FileOrigin(entry(DATA), url="http://127.0.0.1:9/file", client=HttpClient({})), cache)
-    assert issubclass(FileGoneError, FetchError)
+    assert issubclass(FileMissingError, FetchError)

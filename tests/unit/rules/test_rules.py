@@ -61,8 +61,8 @@ def test_texts(rule: Rule) -> None:
     """A title, one paragraph of why, and keys that exist."""
     assert rule.title[0].islower() or rule.title[0].isupper()
     assert not rule.title.endswith(".")
-    assert rule.why.endswith(".")
-    assert "\n\n" not in rule.why
+    assert rule.reason.endswith(".")
+    assert "\n\n" not in rule.reason
     tables = {path.rpartition(".")[0] for path in keys()} | {*map_paths(), "**"}
     assert set(rule.reads) <= set(keys()) | tables
     assert len(set(rule.reads)) == len(rule.reads)

@@ -176,7 +176,7 @@ said(granted=tried(lambda: connect(sys.argv[1])), other=tried(lambda: connect(sy
 
 
 def test_calls_are_refused() -> None:
-    """Each through the kernel's own door, with arguments that the kernel would get to look at."""
+    """Each through the kernel's own entry, with arguments that the kernel would get to look at."""
     names = (
         "io_setup",
         "ptrace",

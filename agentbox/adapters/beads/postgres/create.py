@@ -160,9 +160,9 @@ async def create_due(db: Connection, ids: Ids, damaged: DamagedRows) -> None:
             schedule = bead_from_row(values)
             every = Schedule.parse(schedule.every or "")
             latest = every.latest_due(from_milliseconds(next_due), from_milliseconds(now))
-            following_due = to_milliseconds(every.next_due(latest, from_milliseconds(now)))
+            due_after = to_milliseconds(every.next_due(latest, from_milliseconds(now)))
             await db.execute(
-                "UPDATE beads SET next_due = %s WHERE id = %s", (following_due, schedule.id)
+                "UPDATE beads SET next_due = %s WHERE id = %s", (due_after, schedule.id)
             )
             if schedule.overlap == "queue" or not await _unclosed_child(db, schedule.id):
                 await _insert(

@@ -29,12 +29,12 @@ ANY_EXPIRED = (
     f"LIMIT 1), FALSE)"
 )
 ANY_DUE = f"coalesce((SELECT TRUE FROM beads b WHERE {DUE} ORDER BY b.next_due LIMIT 1), FALSE)"
-_NO_ATTEMPTS_LEFT = "b.attempts >= b.max_attempts"
+_ATTEMPTS_EXHAUSTED = "b.attempts >= b.max_attempts"
 _EXPIRED_COLUMNS = f"""
-    status = CASE WHEN {_NO_ATTEMPTS_LEFT} THEN 'closed' ELSE 'open' END,
-    outcome = CASE WHEN {_NO_ATTEMPTS_LEFT} THEN 'failed' END,
-    note = CASE WHEN {_NO_ATTEMPTS_LEFT} THEN '{EXHAUSTED}' ELSE b.note END,
-    closed_at = CASE WHEN {_NO_ATTEMPTS_LEFT} THEN now_ms() END,
+    status = CASE WHEN {_ATTEMPTS_EXHAUSTED} THEN 'closed' ELSE 'open' END,
+    outcome = CASE WHEN {_ATTEMPTS_EXHAUSTED} THEN 'failed' END,
+    note = CASE WHEN {_ATTEMPTS_EXHAUSTED} THEN '{EXHAUSTED}' ELSE b.note END,
+    closed_at = CASE WHEN {_ATTEMPTS_EXHAUSTED} THEN now_ms() END,
     assignee = NULL, lease_id = NULL, lease_expires_at = NULL
 """
 # A bead is blocked while one of its blockers is not closed as done. Few beads have blockers; the

@@ -57,10 +57,10 @@ def create_due(db: apsw.Connection, ids: Ids, now: int, damaged: DamagedRows) ->
             schedule = find(db, bead_id)
             every = Schedule.parse(schedule.every or "")
             latest = every.latest_due(from_milliseconds(next_due), from_milliseconds(now))
-            following_due = every.next_due(latest, from_milliseconds(now))
+            due_after = every.next_due(latest, from_milliseconds(now))
             db.execute(
                 "UPDATE beads SET next_due = ? WHERE id = ?",
-                (to_milliseconds(following_due), bead_id),
+                (to_milliseconds(due_after), bead_id),
             )
             if schedule.overlap == "queue" or not _unclosed_child(db, bead_id):
                 _create_child(db, ids, now, schedule, latest, depth + 1)

@@ -87,7 +87,7 @@ class DeliveryCursor:
         )
         return self._damaged.readable_rows(records, _decode_dead_letter)
 
-    def is_in_place(self) -> bool:
+    def is_present(self) -> bool:
         """Return False if the open file is no longer the one at its path."""
         return self._db.is_present()
 

@@ -37,7 +37,7 @@ class WriterLock(DescriptorOwner):
         self._fd = fd
 
     @property
-    def is_held(self) -> bool:
+    def is_locked(self) -> bool:
         """Whether the lock file at the path is still the locked one."""
         try:
             current, locked = self.path.stat(), os.fstat(self._fd)

@@ -90,7 +90,7 @@ class OpenJournal:
         if (failure := self.damage or self.writer.failure) is not None:
             return failure.message
         seq, digest = self.journal.head
-        if not self._lock.is_held:
+        if not self._lock.is_locked:
             return "the lock file of the journal was removed"
         if seq >= self.journal.first_seq and self.writer.read_record(seq).hash != digest:
             return "the newest record cannot be read back"

@@ -195,11 +195,11 @@ def check_quotas(
     """Raises QuotaExceeded. `used` is entries and bytes of the namespace, including `old_bytes` of
     the overwritten entry."""
     entries, size = used[0] + (old_bytes is None), used[1] + draft.bytes - (old_bytes or 0)
-    for key, observed, cap, grows in (
+    for key, observed, cap, increases in (
         ("namespace_entries", entries, quotas.entries, old_bytes is None),
         ("namespace_size", size, quotas.bytes, draft.bytes > (old_bytes or 0)),
     ):
-        if grows and observed > cap:
+        if increases and observed > cap:
             raise QuotaExceeded(
                 (
                     f"cannot store: the namespace {draft.namespace} would have {observed}, the "

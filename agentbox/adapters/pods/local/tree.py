@@ -33,7 +33,7 @@ class ObjectTree:
     def close(self) -> None:
         os.close(self._descriptor)
 
-    def is_in_place(self) -> bool:
+    def is_present(self) -> bool:
         """Return False if the open directory is no longer the one at its path."""
         try:
             return os.path.samestat(self.root.stat(), os.fstat(self._descriptor))

@@ -155,12 +155,12 @@ class Postgres:
         return "ok", ""
 
     async def _transaction(self, job: Job[T]) -> T:
-        for attempts_left in reversed(range(MAX_ATTEMPTS)):
+        for remaining in reversed(range(MAX_ATTEMPTS)):
             try:
                 return await self._with_connection(job, transaction=True)
             except BackendError as error:
                 if (
-                    not attempts_left
+                    not remaining
                     or getattr(error.__cause__, "sqlstate", None) not in RETRYABLE_STATES
                 ):
                     raise
@@ -172,10 +172,10 @@ class Postgres:
         """
         import psycopg
 
-        for attempts_left in reversed(range(self._size + 1)):
+        for remaining in reversed(range(self._size + 1)):
             pool, started = self._open_pool(), False
             db = await self._acquire(
-                pool, self._timeout_s if attempts_left == self._size else _REPLACEMENT_SECONDS
+                pool, self._timeout_s if remaining == self._size else _REPLACEMENT_SECONDS
             )
             try:
                 if not transaction:
@@ -186,7 +186,7 @@ class Postgres:
             except UnicodeEncodeError:
                 raise invalid_value("", "contains a lone surrogate") from None
             except psycopg.Error as error:
-                if started or not db.closed or not attempts_left:
+                if started or not db.closed or not remaining:
                     raise to_adapter_error(self._cfg.slot, self._cfg.use, error) from error
             finally:
                 await pool.putconn(db)

@@ -13,11 +13,11 @@ TITLE = "published ports"
 
 def run_check(host: CheckContext) -> Iterator[CheckResult]:
     candidates = ports.host_ports(host.plan) if host.engine.name == "process" else host.plan.ports
-    own_ports = {port.port for port in candidates} if host.running else set[int]()
+    box_ports = {port.port for port in candidates} if host.running else set[int]()
     for port in (port for port in candidates if port.publish):
         address = f"{port.publish}:{port.port} ({port.owner})"
         try:
-            ports.require_free_ports([port], own_ports, find_container=_container_namer(host))
+            ports.require_free_ports([port], box_ports, find_container=_container_namer(host))
         except AgentboxError as error:
             yield CheckResult(
                 check=NAME,
@@ -31,7 +31,7 @@ def run_check(host: CheckContext) -> Iterator[CheckResult]:
                 check=NAME,
                 subject=str(port.port),
                 state="good",
-                message=f"{address} is {'this box' if own_ports else 'free'}",
+                message=f"{address} is {'this box' if box_ports else 'free'}",
             )
 
 

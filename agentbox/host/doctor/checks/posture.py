@@ -73,12 +73,12 @@ def _check_line(
             advice="Run `agentbox up`; if the drift persists, find out who changed the container.",
         )
     if line["gives_up"]:
-        given_up = "; ".join(f"{control}: {reason}" for control, reason in line["gives_up"].items())
+        lost = "; ".join(f"{control}: {reason}" for control, reason in line["gives_up"].items())
         return CheckResult(
             check=NAME,
             subject=subject,
             state="warning",
-            message=f"{line['line']}: {given_up}",
+            message=f"{line['line']}: {lost}",
             controls=controls,
             advice="See security-report.md: an exception of the manifest causes this.",
         )

@@ -53,7 +53,7 @@ class DockerEngine:
                 "process.",
             )
         container = self._inspect(start.plan.name)
-        if container is not None and not _is_own_container(container, start.state):
+        if container is not None and not _is_box_container(container, start.state):
             directory = (container["Config"]["Labels"] or {}).get(DIRECTORY_LABEL, "something else")
             raise AgentboxError(
                 f"cannot start the box {start.plan.name}: a container of that name belongs to "
@@ -123,7 +123,7 @@ class DockerEngine:
         if not daemon_status.is_reachable():
             return None
         container = self._inspect(name)
-        if container is None or not _is_own_container(container, state):
+        if container is None or not _is_box_container(container, state):
             return None
         return BoxRecord(
             engine=self.name,
@@ -251,7 +251,7 @@ class DockerEngine:
         return container
 
 
-def _is_own_container(container: Mapping[str, Any], state: BoxState) -> bool:
+def _is_box_container(container: Mapping[str, Any], state: BoxState) -> bool:
     return _was_created_from(container, state.compose_dir)
 
 

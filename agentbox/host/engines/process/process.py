@@ -53,10 +53,10 @@ class ProcessEngine:
         if os.geteuid() == 0:
             require_readable([CHECKOUT, Path(sys.prefix), Path(sys.executable).resolve()])
         host_limits.check(start.plan, host_limits.process_limits())
-        own_pids = set(box_pids(self.root(start)))
+        running = set(box_pids(self.root(start)))
         rows = ports.host_ports(start.plan)
-        own_ports = {row.port for row in rows if own_pids.intersection(ports.listeners(row.port))}
-        ports.require_free_ports(rows, own_ports, find_container=ports.publishing_container)
+        box_ports = {row.port for row in rows if running.intersection(ports.listeners(row.port))}
+        ports.require_free_ports(rows, box_ports, find_container=ports.publishing_container)
 
     def start(self, start: StartSpec) -> BoxRecord:
         """Stops what remains of an earlier start, writes the box's files below its root, and

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from agentbox.host.image.check.budget import over_budget
+from agentbox.host.image.check.budget import exceeding_budget
 from agentbox.host.image.check.file_owners import unaccounted_files
 from agentbox.host.image.check.layers import ImageRoot
 from agentbox.host.image.check.links import dangling_links
@@ -26,7 +26,7 @@ CHECKS: dict[str, Callable[[dict[str, Any], ImageRoot], list[str]]] = {
     ],
     "ldcache": lambda spec, root: missing_libraries(root, spec["arch"]),
     "sbom": lambda spec, root: unaccounted_files(root, Path(spec["sbom"])),
-    "budget": lambda spec, root: over_budget(spec["layers"], spec["budget"]),
+    "budget": lambda spec, root: exceeding_budget(spec["layers"], spec["budget"]),
 }
 
 

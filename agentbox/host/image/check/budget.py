@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 
-def over_budget(layers: list[dict[str, Any]], budget: int) -> list[str]:
+def exceeding_budget(layers: list[dict[str, Any]], budget: int) -> list[str]:
     """Report if all compressed layers except those of features together exceed `budget` bytes."""
     core = [row for row in layers if not row["name"].startswith("f-")]
     sizes = {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agentbox.host.image.check.layers import ImageRoot
 
-_OWN_SOURCES = ("source:agentbox",)
+_LOCAL_SOURCES = ("source:agentbox",)
 # Files that come from no package. Add new kinds of generated files here.
 GENERATED = {
     "generated:ca-bundle": "the certificates of the image in one file, under its common names",
@@ -37,7 +37,7 @@ def unaccounted_files(root: ImageRoot, sbom: Path) -> list[str]:
         owners[entry.path].add(f"{entry.owner} in layer {each.layer}")
         if (
             entry.owner not in ref_by_owner
-            and entry.owner not in _OWN_SOURCES
+            and entry.owner not in _LOCAL_SOURCES
             and entry.owner not in GENERATED
         ):
             findings.append(
@@ -51,8 +51,8 @@ def unaccounted_files(root: ImageRoot, sbom: Path) -> list[str]:
     present_owners = {each.entry.owner for each in root.entries}
     findings += [
         f"{ref}: in the bill of materials, but it owns no file"
-        for who, ref in ref_by_owner.items()
-        if who not in present_owners
+        for owner, ref in ref_by_owner.items()
+        if owner not in present_owners
     ]
     return findings
 

@@ -20,4 +20,4 @@ SUGGESTED: Final[Mapping[tuple[str, str], str]] = {
 
 def is_suggested(owner: str, path: str) -> bool:
     """True for such a file or link."""
-    return any(owner == known_owner and part in path for known_owner, part in SUGGESTED)
+    return any(owner == suggested_owner and part in path for suggested_owner, part in SUGGESTED)

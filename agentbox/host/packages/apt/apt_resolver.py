@@ -38,11 +38,11 @@ def resolve(
     dropped = reachable(closure, names) - reachable(pruned, names)
     required_by = {feature: reachable(pruned, listed) for feature, listed in requested.items()}
     rows = []
-    for found in (found for name, found in closure.items() if name not in dropped):
+    for package in (package for name, package in closure.items() if name not in dropped):
         features = tuple(
-            sorted(feature for feature, names in required_by.items() if found.name in names)
+            sorted(feature for feature, names in required_by.items() if package.name in names)
         )
-        rows.append(_deb_entry(found, features or ("core",)))
+        rows.append(_deb_entry(package, features or ("core",)))
     return tuple(sorted(rows))
 
 

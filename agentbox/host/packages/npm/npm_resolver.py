@@ -51,8 +51,8 @@ def resolve(
         for installation in _installations(name, listed, archs, pins, progress)
     ]
     grouped: dict[tuple[str, str], list[_Installation]] = defaultdict(list)
-    for place in installations:
-        grouped[place.name, place.version].append(place)
+    for installation in installations:
+        grouped[installation.name, installation.version].append(installation)
     if not grouped:
         return ()
     progress.stage("fetch npm packages", len(grouped))
@@ -158,8 +158,8 @@ def _resolve_with_npm(
         },
         "overrides": _overrides(specs, pinned),
     }
-    with tempfile.TemporaryDirectory(prefix="agentbox-npm-") as folder:
-        workdir = Path(folder)
+    with tempfile.TemporaryDirectory(prefix="agentbox-npm-") as directory:
+        workdir = Path(directory)
         (workdir / "package.json").write_text(json.dumps(manifest))
         result = run_npm(workdir, "install", "--package-lock-only", "--no-audit", "--no-fund")
         if result.code != 0 and pinned:
@@ -197,8 +197,10 @@ def _npm_entry(installations: Sequence[_Installation], file: Path) -> NpmEntry:
         size=file.stat().st_size,
         sha256=file_sha256(file),
         arch=tuple(sorted({arch for installation in installations for arch in installation.archs})),
-        features=tuple(sorted({place.feature for place in installations})),
-        paths=tuple(sorted(f"{place.feature}/{place.path}" for place in installations)),
+        features=tuple(sorted({installation.feature for installation in installations})),
+        paths=tuple(
+            sorted(f"{installation.feature}/{installation.path}" for installation in installations)
+        ),
     )
 
 

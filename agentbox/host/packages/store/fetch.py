@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentbox.core.progress import Progress
-from agentbox.host.packages.errors import FetchError, FileGoneError, NoNetworkError
+from agentbox.host.packages.errors import FetchError, FileMissingError, NoNetworkError
 from agentbox.host.packages.lock_inputs import host_system
 from agentbox.host.packages.origin_lookup import find_origins
 from agentbox.host.packages.relock import require_system
@@ -19,7 +19,7 @@ from agentbox.host.packages.transfer.download import Downloads
 from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM, Lock
 from agentbox.plan.lockfile.writer import serialize_lock
 
-_MAX_NAMED = 5
+_MAX_LISTED = 5
 _SOURCES = {"debian": "Debian packages", "wheels": "Python packages", "npm": "npm packages"}
 
 
@@ -120,7 +120,7 @@ def _fetch_missing(
     try:
         try:
             _download(lock, missing, store, progress, jobs, fresh=False)
-        except FileGoneError:
+        except FileMissingError:
             # The cached lists are older than the mirror. New ones have the current versions and
             # paths.
             remaining = [item for item in missing if not store.path(item.entry).exists()]
@@ -192,10 +192,10 @@ def _seed(lock: Lock, arch: str, store: Cache) -> str:
 
 def _incomplete_error(missing: Sequence[RequiredFile], total: int) -> FetchError:
     names = [item.entry.name for item in missing]
-    suffix = ", …" if len(names) > _MAX_NAMED else ""
+    suffix = ", …" if len(names) > _MAX_LISTED else ""
     size = megabytes(sum(item.entry.size for item in missing))
     return FetchError(
         f"cannot fetch {len(names)} of {total} files ({size}): no network. Missing: "
-        f"{', '.join(names[:_MAX_NAMED])}{suffix}",
+        f"{', '.join(names[:_MAX_LISTED])}{suffix}",
         "Connect to the network, or use `agentbox fetch --from DIR`.",
     )

@@ -13,7 +13,7 @@ import certifi
 import httpx
 
 from agentbox.core.errors import AgentboxError
-from agentbox.host.packages.errors import FetchError, FileGoneError, NoNetworkError
+from agentbox.host.packages.errors import FetchError, FileMissingError, NoNetworkError
 
 _CHUNK_SIZE = 1 << 16
 _ATTEMPTS = 3
@@ -122,7 +122,7 @@ def display_name(url: str) -> str:
 
 def refused_error(url: str, response: httpx.Response) -> FetchError:
     """Return the error for a response without the file."""
-    error_class = FileGoneError if response.status_code == NOT_FOUND else FetchError
+    error_class = FileMissingError if response.status_code == NOT_FOUND else FetchError
     reason = f"the server responded with {response.status_code}"
     return error_class(
         f"cannot download {display_name(url)}: {reason}", "Try again later, or use another mirror."

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from agentbox.host.packages.errors import DiskFullError, FetchError, FileGoneError
+from agentbox.host.packages.errors import DiskFullError, FetchError, FileMissingError
 from agentbox.host.packages.origin import FileOrigin
 from agentbox.host.packages.transfer.cache import Cache, describe_difference, mismatch_error
 
@@ -71,14 +71,14 @@ class Transfer:
         if self._origin.make is not None:
             _produce(self._origin.make, partial)
             return
-        for attempts_left in reversed(range(_ATTEMPTS)):
+        for remaining in reversed(range(_ATTEMPTS)):
             try:
                 self._stream(partial)
                 return
-            except FileGoneError:
+            except FileMissingError:
                 raise
             except FetchError:
-                if attempts_left == 0 or self._stop.is_set():
+                if remaining == 0 or self._stop.is_set():
                     raise
 
     def _stream(self, partial: Path) -> None:

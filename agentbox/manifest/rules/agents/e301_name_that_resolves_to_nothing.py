@@ -10,7 +10,8 @@ from agentbox.policy.profiles import ChainError, profiles
 
 CODE, SINCE = "E301", "0.1"
 TITLE = "name that resolves to nothing"
-WHY = """Profiles, providers and agents are looked up by name when an agent starts. An unknown name,
+REASON = """\
+Profiles, providers and agents are looked up by name when an agent starts. An unknown name,
 or a cycle of bases, would make that start fail; so would a disabled provider or agent."""
 READS = (
     "agents",

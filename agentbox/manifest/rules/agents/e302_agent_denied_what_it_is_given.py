@@ -10,7 +10,8 @@ from agentbox.policy.policy import Policy
 
 CODE, SINCE = "E302", "0.1"
 TITLE = "agent denied what it is given"
-WHY = """An agent that may not call its provider, read its workspace or run its own program fails at
+REASON = """\
+An agent that may not call its provider, read its workspace or run its own program fails at
 its first step, and the error does not show that two lines of the manifest disagree."""
 READS = (
     "agents",

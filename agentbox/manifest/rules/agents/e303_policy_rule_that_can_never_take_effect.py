@@ -19,7 +19,7 @@ from agentbox.policy.profiles import UNRESTRICTED
 
 CODE, SINCE = "E303", "0.1"
 TITLE = "policy rule that can never take effect"
-WHY = """A rule that matches nothing, that later rules always override, or that lies outside the
+REASON = """A rule that matches nothing, that later rules always override, or that lies outside the
 ceiling of the box looks like protection or permission and is neither. The kernel enforces files and
 programs as allow lists, so a denial there must remove whole patterns that the base allows."""
 READS = (

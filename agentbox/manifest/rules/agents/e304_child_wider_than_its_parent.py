@@ -15,7 +15,7 @@ _LLM = ("max_tokens", "max_calls", "window_seconds", "max_concurrent")
 
 CODE, SINCE = "E304", "0.1"
 TITLE = "child wider than its parent"
-WHY = """A child has at most the rights of its parent: otherwise an agent could gain rights by
+REASON = """A child has at most the rights of its parent: otherwise an agent could gain rights by
 starting a child. The start would be denied."""
 READS = (
     "agents",

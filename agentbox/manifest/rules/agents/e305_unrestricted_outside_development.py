@@ -9,7 +9,7 @@ from agentbox.policy.profiles import UNRESTRICTED
 
 CODE, SINCE = "E305", "0.1"
 TITLE = "unrestricted outside development"
-WHY = """The profile `unrestricted` leaves an agent no confinement beyond the box. Only a
+REASON = """The profile `unrestricted` leaves an agent no confinement beyond the box. Only a
 development box may use it."""
 READS = (
     "agents",

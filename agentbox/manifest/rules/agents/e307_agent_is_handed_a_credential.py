@@ -18,7 +18,7 @@ _FIXED = (
 
 CODE, SINCE = "E307", "0.1"
 TITLE = "agent is handed a credential"
-WHY = """API keys stay in the gateway, which gives each agent its own token. In the environment a
+REASON = """API keys stay in the gateway, which gives each agent its own token. In the environment a
 key would be readable by everything that the agent downloads and runs."""
 READS = ("agents", "agents.*.enabled", "agents.*.env", "providers", "providers.*.env_var", *_FIXED)
 BAD = """

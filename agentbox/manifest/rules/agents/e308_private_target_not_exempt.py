@@ -12,7 +12,8 @@ from agentbox.policy.patterns.scopes import parse
 
 CODE, SINCE = "E308", "0.1"
 TITLE = "private target not exempt"
-WHY = """The proxy blocks loopback, private, link-local and metadata addresses after resolution, so
+REASON = """\
+The proxy blocks loopback, private, link-local and metadata addresses after resolution, so
 that no name can lead an agent into the network around the box. A target in such a range would
 always be blocked."""
 READS = ("egress.allow", "egress.allow_private", "policies", "policies.*.net")

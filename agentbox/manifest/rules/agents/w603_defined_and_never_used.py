@@ -15,7 +15,8 @@ from agentbox.policy.profiles import profiles
 
 CODE, SINCE = "W603", "0.1"
 TITLE = "defined and never used"
-WHY = """An unused policy protects nothing, and an unused provider keeps a credential in the box for
+REASON = """\
+An unused policy protects nothing, and an unused provider keeps a credential in the box for
 no purpose. Either is kept for later, or a name elsewhere is wrong."""
 READS = (
     "agents",

@@ -8,7 +8,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "W604", "0.1"
 TITLE = "agents, but nothing starts them"
-WHY = "Only the orchestrator slot starts agents. While it is off they can never start."
+REASON = "Only the orchestrator slot starts agents. While it is off they can never start."
 READS = ("adapters.orchestrator.use", "agents", "agents.*.enabled")
 BAD = """
 [adapters]

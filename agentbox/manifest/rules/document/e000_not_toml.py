@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E000", "0.1"
 TITLE = "not TOML"
-WHY = """A file that is not valid TOML has no meaning. The parser's reason, line and column are
+REASON = """A file that is not valid TOML has no meaning. The parser's reason, line and column are
 shown, and no other rule runs."""
 READS = ("**",)
 BAD = "x = "

@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E016", "0.1"
 TITLE = "does not fit the schema"
-WHY = """A misspelt key or a value of the wrong type would otherwise be ignored, and the box would
+REASON = """\
+A misspelt key or a value of the wrong type would otherwise be ignored, and the box would
 differ from what was intended. Rules that need an invalid value are listed as not evaluated."""
 READS = ("**",)
 BAD = """

@@ -8,7 +8,7 @@ from agentbox.manifest.rules.document._unread_keys import unread_keys
 
 CODE, SINCE = "I602", "0.1"
 TITLE = "settings under a switch that is off"
-WHY = (
+REASON = (
     "The settings do nothing while their switch is off. That is fine when they are kept for later."
 )
 READS = ("**",)

@@ -9,7 +9,7 @@ from agentbox.manifest.toml_text import format_toml
 
 CODE, SINCE = "W601", "0.1"
 TITLE = "key that nothing reads"
-WHY = """A key that the chosen implementation or mode does not read appears to have an effect. It
+REASON = """A key that the chosen implementation or mode does not read appears to have an effect. It
 has none until the choice changes."""
 READS = ("**",)
 BAD = """

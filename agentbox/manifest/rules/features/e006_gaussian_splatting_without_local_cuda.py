@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E006", "0.1"
 TITLE = "Gaussian splatting without local CUDA"
-WHY = """Gaussian splatting trains on CUDA only: without a CUDA device it would fail at its first
+REASON = """Gaussian splatting trains on CUDA only: without a CUDA device it would fail at its first
 step."""
 READS = ("skills.spatial_and_3d.gaussian_splatting", "gpu.backend")
 BAD = """

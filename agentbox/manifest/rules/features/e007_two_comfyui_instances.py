@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E007", "0.1"
 TITLE = "two ComfyUI instances"
-WHY = """A skill uses one instance. With a built-in one and another one, half of the work would go
+REASON = """\
+A skill uses one instance. With a built-in one and another one, half of the work would go
 to the wrong instance."""
 READS = ("skills.media.comfyui_builtin", "skills.media.comfyui_url")
 BAD = """

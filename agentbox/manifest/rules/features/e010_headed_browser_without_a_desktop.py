@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E010", "0.1"
 TITLE = "headed browser without a desktop"
-WHY = (
+REASON = (
     """A browser that shows its window needs a display; without one it ends as soon as it starts."""
 )
 READS = ("skills.browser.playwright", "skills.browser.headed", "desktop.enabled")

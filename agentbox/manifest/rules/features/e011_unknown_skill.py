@@ -9,7 +9,7 @@ from agentbox.policy.patterns import globs
 
 CODE, SINCE = "E011", "0.1"
 TITLE = "unknown skill"
-WHY = "A name that matches nothing has no effect; most often it is misspelt."
+REASON = "A name that matches nothing has no effect; most often it is misspelt."
 READS = ("skills.corpus.include", "skills.corpus.exclude")
 BAD = """
 [skills.corpus]

@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E019", "0.1"
 TITLE = "CUDA libraries without a CUDA backend"
-WHY = "The libraries take gigabytes in the image and have no device to use."
+REASON = "The libraries take gigabytes in the image and have no device to use."
 READS = ("toolchains.cuda", "gpu.backend")
 BAD = """
 [toolchains]

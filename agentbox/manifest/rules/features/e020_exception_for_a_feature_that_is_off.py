@@ -8,7 +8,9 @@ from agentbox.manifest.rules.context import GATES, RuleContext
 
 CODE, SINCE = "E020", "0.1"
 TITLE = "exception for a feature that is off"
-WHY = "The block has no effect now, and would silently widen the box when the feature is enabled."
+REASON = (
+    "The block has no effect now, and would silently widen the box when the feature is enabled."
+)
 READS = ("security.exceptions", *GATES)
 BAD = "[security.exceptions.desktop]"
 GOOD = ""

@@ -8,7 +8,7 @@ from agentbox.manifest.rules.features._features import gated_features, has_excep
 
 CODE, SINCE = "E201", "0.1"
 TITLE = "feature cannot run without its exception"
-WHY = "The device that the feature needs is not in the box until its exception adds it."
+REASON = "The device that the feature needs is not in the box until its exception adds it."
 READS = (*GATES, "security.exceptions")
 BAD = """
 [gpu]

@@ -8,7 +8,8 @@ from agentbox.manifest.rules.features._features import gated_features, turn_on
 
 CODE, SINCE = "E306", "0.1"
 TITLE = "agent's command belongs to a feature that is off"
-WHY = """The program is in the image only with its feature. Without it the agent would end at once
+REASON = """\
+The program is in the image only with its feature. Without it the agent would end at once
 with "no such file"."""
 READS = ("agents", "agents.*.enabled", "agents.*.command", *GATES)
 BAD = """

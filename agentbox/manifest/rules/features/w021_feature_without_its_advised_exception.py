@@ -8,7 +8,7 @@ from agentbox.manifest.rules.features._features import gated_features, has_excep
 
 CODE, SINCE = "W021", "0.1"
 TITLE = "feature without its advised exception"
-WHY = """Without the exception the feature may fail, or lose its state when the box is recreated.
+REASON = """Without the exception the feature may fail, or lose its state when the box is recreated.
 The exception adds exactly what it needs."""
 READS = (*GATES, "security.exceptions")
 BAD = """

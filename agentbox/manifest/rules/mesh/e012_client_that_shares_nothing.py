@@ -8,7 +8,7 @@ from agentbox.manifest.tables.slots import SLOTS
 
 CODE, SINCE = "E012", "0.1"
 TITLE = "client that shares nothing"
-WHY = """A client registers with a host to use the host's slots. With every slot local or off the
+REASON = """A client registers with a host to use the host's slots. With every slot local or off the
 registration has no effect."""
 READS = (
     "mesh.mode",

@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E014", "0.1"
 TITLE = "Telegram mirror without credentials"
-WHY = """The mirror needs the token of its bot and the id of the chat; the manifest names the
+REASON = """The mirror needs the token of its bot and the id of the chat; the manifest names the
 variables that contain them."""
 READS = (
     "sovereign_mesh.telegram_mirror.enabled",

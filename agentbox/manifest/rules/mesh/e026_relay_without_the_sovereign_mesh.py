@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E026", "0.1"
 TITLE = "relay without the sovereign mesh"
-WHY = """A relay signs and admits events with the key pair of its box, which only the sovereign mesh
+REASON = """\
+A relay signs and admits events with the key pair of its box, which only the sovereign mesh
 creates."""
 READS = ("sovereign_mesh.relay.enabled", "sovereign_mesh.enabled")
 BAD = """

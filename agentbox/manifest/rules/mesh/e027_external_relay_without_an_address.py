@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E027", "0.1"
 TITLE = "external relay without an address"
-WHY = """An external relay is found by its own address or through the mesh host; without either no
+REASON = """\
+An external relay is found by its own address or through the mesh host; without either no
 event is stored."""
 READS = (
     "sovereign_mesh.relay.enabled",

@@ -8,7 +8,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E029", "0.1"
 TITLE = "relay bind and expose disagree"
-WHY = """A listener on all addresses that is not published cannot be reached from outside; neither
+REASON = """\
+A listener on all addresses that is not published cannot be reached from outside; neither
 can a published one on loopback."""
 READS = (
     "sovereign_mesh.relay.enabled",

@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E031", "0.1"
 TITLE = "NIP-04 messages leave the box"
-WHY = """NIP-04 hides the text of a message, but not its sender, recipient and time. On a relay
+REASON = """NIP-04 hides the text of a message, but not its sender, recipient and time. On a relay
 outside of the box anyone can read these."""
 READS = (
     "sovereign_mesh.relay.enabled",

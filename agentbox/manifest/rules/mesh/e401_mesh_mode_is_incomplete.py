@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E401", "0.1"
 TITLE = "mesh mode is incomplete"
-WHY = """A client must know its host, and both must know the enrolment token; otherwise registration
+REASON = """\
+A client must know its host, and both must know the enrolment token; otherwise registration
 fails."""
 READS = ("mesh.mode", "mesh.host_url", "mesh.token_env", "mesh.token_file")
 BAD = """

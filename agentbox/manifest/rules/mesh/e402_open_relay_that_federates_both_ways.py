@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E402", "0.1"
 TITLE = "open relay that federates both ways"
-WHY = """Events that anyone writes to an open relay would be forwarded to the other relays in this
+REASON = """\
+Events that anyone writes to an open relay would be forwarded to the other relays in this
 box's name."""
 READS = (
     "sovereign_mesh.relay.enabled",

@@ -7,7 +7,9 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E403", "0.1"
 TITLE = "events to publish, no relay"
-WHY = "With events to publish, `/ready` waits for a relay. Without any it would never return 200."
+REASON = (
+    "With events to publish, `/ready` waits for a relay. Without any it would never return 200."
+)
 READS = (
     "sovereign_mesh.enabled",
     "sovereign_mesh.publish_agent_events",

@@ -9,7 +9,7 @@ from agentbox.manifest.tables.slots import SLOTS
 
 CODE, SINCE = "E404", "0.1"
 TITLE = "clear text to a slot or the mesh host"
-WHY = """Tokens and records would be readable on the network. The slot rejects such an address at
+REASON = """Tokens and records would be readable on the network. The slot rejects such an address at
 boot, so the box would not become ready."""
 _COMMAND = "adapters.orchestrator.command"
 READS = (

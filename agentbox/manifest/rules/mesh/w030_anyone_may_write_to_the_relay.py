@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "W030", "0.1"
 TITLE = "anyone may write to the relay"
-WHY = """Anyone who can reach an open relay can fill its disk, and the relay serves their events in
+REASON = """\
+Anyone who can reach an open relay can fill its disk, and the relay serves their events in
 this box's name."""
 READS = ("sovereign_mesh.relay.enabled", "sovereign_mesh.relay.ingress_policy")
 BAD = """

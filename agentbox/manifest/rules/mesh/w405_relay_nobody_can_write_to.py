@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "W405", "0.1"
 TITLE = "relay nobody can write to"
-WHY = """The box itself can always write. With an empty allowlist nobody else can, which is rarely
+REASON = """\
+The box itself can always write. With an empty allowlist nobody else can, which is rarely
 intended."""
 READS = (
     "sovereign_mesh.relay.enabled",

@@ -10,7 +10,7 @@ _KEYS = ("observability.otlp_endpoint", "sovereign_mesh.relays", "sovereign_mesh
 
 CODE, SINCE = "W406", "0.1"
 TITLE = "clear text to another machine"
-WHY = """Prompts, responses, events and traces are content. Without TLS they are readable on the
+REASON = """Prompts, responses, events and traces are content. Without TLS they are readable on the
 network, as is the credential sent with a prompt."""
 READS = (*_KEYS, "providers", "providers.*.base_url")
 BAD = """

@@ -8,7 +8,7 @@ from agentbox.manifest.rules.features._features import gated_features, turn_off
 
 CODE, SINCE = "E008", "0.1"
 TITLE = "feature not built for a target system"
-WHY = """Some programs exist for one architecture only. The image for another one could not be
+REASON = """Some programs exist for one architecture only. The image for another one could not be
 built, or would lack them."""
 READS = ("image.systems", *GATES)
 BAD = """

@@ -10,7 +10,8 @@ from agentbox.manifest.rules.lock_input import LockInput
 
 CODE, SINCE = "E015", "0.1"
 TITLE = "lock does not cover the manifest"
-WHY = """The image contains exactly the locked packages. A package that the manifest needs and the
+REASON = """\
+The image contains exactly the locked packages. A package that the manifest needs and the
 lock lacks would silently be missing."""
 READS = ("image.source", "image.suite", "image.systems", "image.extra_packages", *GATES)
 BAD = """

@@ -8,7 +8,9 @@ from agentbox.manifest.rules.features._features import gated_features, turn_off
 
 CODE, SINCE = "E501", "0.1"
 TITLE = "feature not in this package source"
-WHY = "The two package sources have different programs. A missing one cannot be put into the image."
+REASON = (
+    "The two package sources have different programs. A missing one cannot be put into the image."
+)
 READS = ("image.source", *GATES)
 BAD = """
 [gpu]

@@ -10,7 +10,7 @@ from agentbox.manifest.rules.lock_input import LockInput
 
 CODE, SINCE = "E503", "0.1"
 TITLE = "unpinned entry"
-WHY = "Size and SHA-256 pin an entry: without them any file of that name would be accepted."
+REASON = "Size and SHA-256 pin an entry: without them any file of that name would be accepted."
 READS = ("image.source",)
 BAD = ""
 GOOD = ""

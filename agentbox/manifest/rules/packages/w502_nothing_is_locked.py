@@ -8,7 +8,8 @@ from agentbox.manifest.rules.lock_input import MISSING, LockInput
 
 CODE, SINCE = "W502", "0.1"
 TITLE = "nothing is locked"
-WHY = """Without a lock the next `up` installs current versions, and two boxes from one manifest may
+REASON = """\
+Without a lock the next `up` installs current versions, and two boxes from one manifest may
 differ."""
 READS = ("image.source",)
 BAD = ""

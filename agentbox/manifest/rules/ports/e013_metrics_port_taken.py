@@ -8,7 +8,8 @@ from agentbox.manifest.rules.ports._ports import other_listeners, port_conflict
 
 CODE, SINCE = "E013", "0.1"
 TITLE = "metrics port taken"
-WHY = """Two programs cannot listen on one port; the second would not start, and the box would not
+REASON = """\
+Two programs cannot listen on one port; the second would not start, and the box would not
 become ready."""
 READS = PORT_KEYS
 BAD = """

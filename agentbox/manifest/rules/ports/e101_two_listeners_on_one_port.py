@@ -9,7 +9,8 @@ from agentbox.manifest.rules.ports._ports import port_conflict
 
 CODE, SINCE = "E101", "0.1"
 TITLE = "two listeners on one port"
-WHY = """Two programs cannot listen on one port; the second would not start, and the box would not
+REASON = """\
+Two programs cannot listen on one port; the second would not start, and the box would not
 become ready."""
 READS = PORT_KEYS
 BAD = """

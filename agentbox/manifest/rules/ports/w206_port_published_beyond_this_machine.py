@@ -8,7 +8,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "W206", "0.1"
 TITLE = "port published beyond this machine"
-WHY = """The box serves plain HTTP. On a loopback address only this machine can reach it; on any
+REASON = """The box serves plain HTTP. On a loopback address only this machine can reach it; on any
 other address tokens cross the network unencrypted."""
 READS = ("api.publish_address", "observability.publish_address")
 BAD = """

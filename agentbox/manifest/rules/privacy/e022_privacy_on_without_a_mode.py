@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E022", "0.1"
 TITLE = "privacy on, no mode"
-WHY = "With mode off nothing is filtered, although privacy is enabled."
+REASON = "With mode off nothing is filtered, although privacy is enabled."
 READS = ("privacy.enabled", "privacy.mode")
 BAD = """
 [privacy]

@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E023", "0.1"
 TITLE = "privacy on a GPU that is not there"
-WHY = """The model would find no device, the filter would be down, and strict slots would reject
+REASON = """The model would find no device, the filter would be down, and strict slots would reject
 every write."""
 READS = ("privacy.enabled", "privacy.mode", "gpu.backend")
 BAD = """

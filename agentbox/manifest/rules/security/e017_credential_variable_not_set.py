@@ -9,7 +9,7 @@ from agentbox.manifest.rules.security._credentials import credentials
 
 CODE, SINCE = "E017", "0.1"
 TITLE = "credential variable is not set"
-WHY = """The manifest names the variable, the environment contains the value. If it is unset,
+REASON = """The manifest names the variable, the environment contains the value. If it is unset,
 authentication fails later, far from the cause."""
 READS = _READS
 BAD = """

@@ -12,7 +12,7 @@ from agentbox.manifest.toml_text import format_short
 
 CODE, SINCE = "E018", "0.1"
 TITLE = "placeholder left in"
-WHY = """A placeholder is valid text, so the box would start and fail at its first call, or use a
+REASON = """A placeholder is valid text, so the box would start and fail at its first call, or use a
 publicly known secret."""
 READS = ("**", *_READS)
 BAD = """

@@ -9,7 +9,8 @@ from agentbox.manifest.rules.context import GATES, RuleContext
 
 CODE, SINCE = "E102", "0.1"
 TITLE = "box smaller than what is on"
-WHY = """Pages of memory file systems count against the memory of the box. If the sum does not fit,
+REASON = """\
+Pages of memory file systems count against the memory of the box. If the sum does not fit,
 the kernel kills programs when the file systems fill up."""
 READS = (
     "resources.memory",

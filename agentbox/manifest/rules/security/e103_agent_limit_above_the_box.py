@@ -8,7 +8,7 @@ from agentbox.manifest.types import Size
 
 CODE, SINCE = "E103", "0.1"
 TITLE = "agent limit above the box"
-WHY = """A limit above that of the box has no effect: the agent would be denied or killed at the
+REASON = """A limit above that of the box has no effect: the agent would be denied or killed at the
 limit of the box, possibly with others."""
 READS = (
     "limits.memory",

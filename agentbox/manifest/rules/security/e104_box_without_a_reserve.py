@@ -16,7 +16,8 @@ from agentbox.policy.limits.reserve import (
 
 CODE, SINCE = "E104", "0.1"
 TITLE = "box without a reserve for its control plane"
-WHY = """A part of the box's processes, threads, open files and memory is reserved for its control
+REASON = """\
+A part of the box's processes, threads, open files and memory is reserved for its control
 plane. The remainder must suffice for the maximum number of agents, and for one of them at its
 limits; otherwise agents would be denied or ended below their limits."""
 READS = (

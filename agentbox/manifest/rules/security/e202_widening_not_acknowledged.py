@@ -8,7 +8,8 @@ from agentbox.manifest.rules.security import _widening
 
 CODE, SINCE = "E202", "0.1"
 TITLE = "widening not acknowledged"
-WHY = """Devices, groups, capabilities, host directories and direct ports give the box more than the
+REASON = """\
+Devices, groups, capabilities, host directories and direct ports give the box more than the
 baseline. That is often right, but a person must have seen it."""
 READS = ("security.audit_acknowledged", *_widening.READS)
 BAD = """

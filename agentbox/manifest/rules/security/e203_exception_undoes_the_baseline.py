@@ -8,7 +8,7 @@ from agentbox.policy.protected_paths import baseline_violations
 
 CODE, SINCE = "E203", "0.1"
 TITLE = "exception undoes the baseline"
-WHY = """Exceptions add what a feature needs; they never remove protection. All capabilities, no
+REASON = """Exceptions add what a feature needs; they never remove protection. All capabilities, no
 seccomp profile, a mount over the system or an engine socket of the host would end the confinement
 of the box."""
 READS = (

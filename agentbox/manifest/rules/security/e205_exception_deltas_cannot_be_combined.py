@@ -8,7 +8,8 @@ from agentbox.manifest.rules.context import GATES, RuleContext
 
 CODE, SINCE = "E205", "0.1"
 TITLE = "exception deltas cannot be combined"
-WHY = """A path can have one mount, and a box one runtime and one seccomp profile. If two exceptions
+REASON = """\
+A path can have one mount, and a box one runtime and one seccomp profile. If two exceptions
 need different ones, choosing either would break the other."""
 READS = (
     "security.exceptions",

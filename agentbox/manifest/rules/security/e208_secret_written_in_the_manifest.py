@@ -8,7 +8,7 @@ from agentbox.manifest.secrets import is_credential
 
 CODE, SINCE = "E208", "0.1"
 TITLE = "secret written in the manifest"
-WHY = """A manifest is displayed, diffed, copied into the image and kept in version control. A
+REASON = """A manifest is displayed, diffed, copied into the image and kept in version control. A
 credential in it is exposed."""
 READS = ("**",)
 BAD = """

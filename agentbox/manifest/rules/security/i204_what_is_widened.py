@@ -11,7 +11,8 @@ from agentbox.manifest.rules.security import _widening
 
 CODE, SINCE = "I204", "0.1"
 TITLE = "what is widened"
-WHY = """The baseline is the same for every box. This finding lists everything beyond it, for review
+REASON = """\
+The baseline is the same for every box. This finding lists everything beyond it, for review
 before acknowledgement."""
 READS = (
     "meta.dev",

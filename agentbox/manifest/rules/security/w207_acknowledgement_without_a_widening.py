@@ -8,7 +8,7 @@ from agentbox.manifest.rules.security import _widening
 
 CODE, SINCE = "W207", "0.1"
 TITLE = "acknowledgement without a widening"
-WHY = "The acknowledgement is for what is widened now. It would silently cover a later widening."
+REASON = "The acknowledgement is for what is widened now. It would silently cover a later widening."
 READS = ("security.audit_acknowledged", *_widening.READS)
 BAD = """
 [security]

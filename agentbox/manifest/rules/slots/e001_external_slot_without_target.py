@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E001", "0.1"
 TITLE = "external slot without a target"
-WHY = """An external slot needs an address: its own endpoint, or that of a mesh host. Without either
+REASON = """\
+An external slot needs an address: its own endpoint, or that of a mesh host. Without either
 every call fails."""
 READS = (
     "adapters.beads.use",

@@ -8,7 +8,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E002", "0.1"
 TITLE = "PostgreSQL slot without its connection string"
-WHY = """The connection string is a credential, so the manifest only names the variable or the file
+REASON = """\
+The connection string is a credential, so the manifest only names the variable or the file
 that contains it. Without a name no connection is possible."""
 READS = (
     "adapters.beads.use",

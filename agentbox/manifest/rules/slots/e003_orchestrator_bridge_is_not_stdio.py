@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E003", "0.1"
 TITLE = "orchestrator bridge is not stdio"
-WHY = """The bridge is a program that this box starts; it communicates over stdin and stdout,
+REASON = """The bridge is a program that this box starts; it communicates over stdin and stdout,
 without a port. Network keys would be ignored, and without a command there is nothing to start."""
 READS = (
     "adapters.orchestrator.use",

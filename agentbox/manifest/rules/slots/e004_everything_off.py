@@ -8,7 +8,7 @@ from agentbox.manifest.tables.slots import SLOTS
 
 CODE, SINCE = "E004", "0.1"
 TITLE = "everything off, not declared"
-WHY = """A box with all slots off stores nothing and starts nothing. That is valid for tests, but
+REASON = """A box with all slots off stores nothing and starts nothing. That is valid for tests, but
 usually an accident; setting the mesh mode confirms it."""
 READS = (
     "adapters.beads.use",

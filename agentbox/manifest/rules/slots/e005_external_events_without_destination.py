@@ -7,7 +7,8 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E005", "0.1"
 TITLE = "external events without a destination"
-WHY = """With external-http all events are delivered to a service. Without an address or a mesh host
+REASON = """\
+With external-http all events are delivered to a service. Without an address or a mesh host
 they would accumulate in the box."""
 READS = ("adapters.events.use", "adapters.events.endpoint", "mesh.mode")
 BAD = """

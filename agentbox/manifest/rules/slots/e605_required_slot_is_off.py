@@ -8,7 +8,7 @@ from agentbox.manifest.tables.slots import SLOTS
 
 CODE, SINCE = "E605", "0.1"
 TITLE = "required slot is off"
-WHY = "A required slot that is off is never healthy, so `/ready` would never return 200."
+REASON = "A required slot that is off is never healthy, so `/ready` would never return 200."
 READS = (
     "adapters.beads.use",
     "adapters.pods.use",

@@ -12,7 +12,7 @@ from agentbox.manifest.toml_text import format_toml
 
 CODE, SINCE = "E606", "0.1"
 TITLE = "choice that this release does not have"
-WHY = """The schema is final and includes implementations, modes, features and settings of later
+REASON = """The schema is final and includes implementations, modes, features and settings of later
 releases. With one of them the box could not start, or would silently do less."""
 _MAPS = sorted({key.partition(".*")[0] for key in AVAILABLE if "*" in key})
 _STACK = "desktop.stack"

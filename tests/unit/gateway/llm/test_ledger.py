@@ -36,10 +36,10 @@ async def test_the_cap_is_lowered_to_what_is_left_and_set_where_absent(tmp_path:
     assert (held.tokens, held.output) == (1000, 900)
     with pytest.raises(ModelGatewayError, match="reserved by calls in flight"):
         await ledger.reserve(coder(), 100, 50, 1)
-    ledger.settle(held, 300)
+    ledger.finalise(held, 300)
     again = await ledger.reserve(coder(), 100, 50, 2)
     assert (again.tokens, again.output) == (200, 100)
-    ledger.settle(again, 150)
+    ledger.finalise(again, 150)
     assert ledger.accounts["coder"].tokens == 450
     await ledger.close()
 
@@ -49,14 +49,14 @@ async def test_over_budget_says_when_the_window_ends(tmp_path: Path) -> None:
     clock = Clock()
     ledger = BudgetLedger(tmp_path, clock)
     await ledger.open()
-    ledger.settle(await ledger.reserve(coder(), 0, 990, 1), 990)
+    ledger.finalise(await ledger.reserve(coder(), 0, 990, 1), 990)
     clock.now += 40
     with pytest.raises(ModelGatewayError) as told:
         await ledger.reserve(coder(), 0, MIN_OUTPUT, 1)
     assert (told.value.rule, told.value.retry_after) == ("budget:tokens", 60)
     clock.now += 60
     for _ in range(5):
-        ledger.settle(await ledger.reserve(coder(), 1, 10, 1), 1)
+        ledger.finalise(await ledger.reserve(coder(), 1, 10, 1), 1)
     with pytest.raises(ModelGatewayError) as told:
         ledger.check(coder(), 1, 1)
     assert told.value.rule == "budget:calls"
@@ -67,7 +67,7 @@ async def test_a_restart_and_a_new_generation_find_what_was_spent(tmp_path: Path
     """The account belongs to the name: another id and generation change nothing, and a killed call stays charged."""
     ledger = BudgetLedger(tmp_path)
     await ledger.open()
-    ledger.settle(await ledger.reserve(coder(), 0, 600, 1), 600)
+    ledger.finalise(await ledger.reserve(coder(), 0, 600, 1), 600)
     await ledger.reserve(
         coder(), 0, 100, 1
     )  # in flight when the gateway is killed: its worst case stays
@@ -87,7 +87,7 @@ async def test_a_child_spends_what_is_its_parent_s(tmp_path: Path) -> None:
     grandchild = authorizations.add_agent("helper", budget=BUDGET, parent=child)
     ledger = BudgetLedger(tmp_path)
     await ledger.open()
-    ledger.settle(await ledger.reserve(grandchild, 0, 700, 1), 700)
+    ledger.finalise(await ledger.reserve(grandchild, 0, 700, 1), 700)
     assert (await ledger.reserve(child, 0, None, 1)).output == 300
     with pytest.raises(ModelGatewayError):
         await ledger.reserve(parent, 0, 100, 1)
@@ -144,7 +144,7 @@ async def _play(directory: Path, steps: list[tuple[object, ...]]) -> None:
                 continue
         elif name == "settle" and held:
             one = held.pop(int(str(values[0])) % len(held))
-            ledger.settle(one, round(one.tokens * float(str(values[1]))))
+            ledger.finalise(one, round(one.tokens * float(str(values[1]))))
         elif name == "tick":
             clock.now += float(str(values[0]))
         elif name == "restart":

@@ -121,7 +121,7 @@ def _format_counts(summary: Mapping[str, Any]) -> str:
         else ""
     )
     return (
-        f"{pluralize(sum(summary[what] for what in _KINDS), 'file')} ({', '.join(parts)}){executed}"
+        f"{pluralize(sum(summary[kind] for kind in _KINDS), 'file')} ({', '.join(parts)}){executed}"
     )
 
 

@@ -22,13 +22,13 @@ from agentbox.host.cli.stdio import discard_unwritten
 if TYPE_CHECKING:
     from agentbox.client import BoxClient, LogItem, Task
 
-CONFINED_NOTICE = (
+CONFINED_NOTE = (
     "confined by the kernel to its profile, network through the gateway; limits: docs/security.md"
 )
-DECLARED_NOTICE = (
+DECLARED_NOTE = (
     "confined by the kernel as the manifest defines this agent; limits: docs/security.md"
 )
-OPEN_NOTICE = (
+OPEN_NOTE = (
     "confined by the kernel to its files and processes, its network is open; docs/security.md"
 )
 OUTPUT_DROPPED = "part of the output is missing: the box no longer stores it"
@@ -132,8 +132,8 @@ def command(
     spec |= {"agent": agent} if agent else {}
     spec |= {"state": state} if state else {}
     spec |= {"workspace": "direct"} if direct else {}
-    confined = CONFINED_NOTICE if profile else DECLARED_NOTICE
-    cli.out.note(f"agentbox: {OPEN_NOTICE if profile == 'unrestricted' else confined}")
+    confined = CONFINED_NOTE if profile else DECLARED_NOTE
+    cli.out.note(f"agentbox: {OPEN_NOTE if profile == 'unrestricted' else confined}")
     try:
         with cli.client() as client:
             stdin = input_file.read() if input_file else None

@@ -36,8 +36,8 @@ def list_(cli: CliContext, legacy: bool) -> None:
     with cli.client() as client:
         states = client.states.list(legacy=True)[0] if legacy else list(every(client.states.list))
     cli.out.document([dict(state) for state in states])
-    for one in states:
-        cli.out.line(escape_invisible(one["name"]) if legacy else _format_state(one))
+    for state in states:
+        cli.out.line(escape_invisible(state["name"]) if legacy else _format_state(state))
 
 
 @command.command()
@@ -99,10 +99,10 @@ def prune(cli: CliContext, yes: bool) -> None:
                 err=True,
             )
         removed: list[Mapping[str, Any]] = []
-        for one in ended:
+        for state in ended:
             try:
                 removed.append(
-                    {"state_id": one["state_id"], **client.states.remove(one["state_id"])}
+                    {"state_id": state["state_id"], **client.states.remove(state["state_id"])}
                 )
             except ApiError as error:
                 if error.code not in (

@@ -1,4 +1,4 @@
-"""Messages of JSON-RPC at the door: malformed, too large, too many, and over a WebSocket."""
+"""Messages of JSON-RPC at the agent API: malformed, too large, too many, and over a WebSocket."""
 
 import asyncio
 import json

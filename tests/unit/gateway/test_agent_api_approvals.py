@@ -1,4 +1,4 @@
-"""What waits for a person at the door."""
+"""What waits for a person at the agent API."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ WAITS = ("tool:pod/*", "spawn:helper", "host:*.example.com")
 
 @pytest.fixture
 def asks(gateway: GatewayFixture) -> Any:
-    """Calls the door as an agent that must ask for three kinds of action."""
+    """Calls the agent API as an agent that must ask for three kinds of action."""
     rights = [right("tool", "call", "pod/read"), right("agent", "spawn", "*")]
     gateway.authorizer.add("asks", "a-token", rights, approval_required=WAITS, children=("helper",))
 

@@ -1,4 +1,4 @@
-"""What speaks to the door: the Python client, the command, and MCP."""
+"""What speaks to the agent API: the Python client, the command, and MCP."""
 
 import asyncio
 import json
@@ -19,7 +19,7 @@ from agentbox.gateway.connections.connection_quota import MAX_PER_AGENT
 
 @pytest.fixture
 async def agent_api(gateway: GatewayFixture) -> GatewayFixture:
-    """A door whose agent holds every tool; no API stands behind it."""
+    """An agent API whose agent holds every tool; no API stands behind it."""
     gateway.authorizer.set_rights("one", [right("tool", "call", "*")])
     return gateway
 
@@ -58,7 +58,7 @@ async def test_the_client_that_is_awaited(agent_api: GatewayFixture) -> None:
             await mine.tool("no/tool")
 
 
-def test_without_its_variables_or_without_a_door(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_variables_or_without_an_agent_api(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each is told in a sentence."""
     monkeypatch.delenv("AGENTBOX_URL", raising=False)
     with pytest.raises(AgentApiUnreachable, match="AGENTBOX_URL is not set"):

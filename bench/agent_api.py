@@ -1,4 +1,4 @@
-"""A round trip of the door on a kept connection (`hello`), and bytes through a tunnel, each beside a bare peer."""
+"""A round trip of the agent API on a kept connection (`hello`), and bytes through a tunnel, each beside a bare peer."""
 
 from __future__ import annotations
 
@@ -89,9 +89,9 @@ def milliseconds(call: Callable[[], object], runs: int) -> list[float]:
 
 def round_trips(runs: int) -> list[Claim]:
     """`hello` by the client that ships, and the same connection library against the bare server."""
-    with gateway() as port, AgentApiClient(f"http://127.0.0.1:{port}", TOKEN) as door:
-        said = len(json.dumps(door.hello()))
-        ours = milliseconds(door.hello, runs)
+    with gateway() as port, AgentApiClient(f"http://127.0.0.1:{port}", TOKEN) as agent_api:
+        size = len(json.dumps(agent_api.hello()))
+        ours = milliseconds(agent_api.hello, runs)
     with bare() as port:
         connection, body = (
             HTTPConnection("127.0.0.1", port),
@@ -105,7 +105,7 @@ def round_trips(runs: int) -> list[Claim]:
         theirs = milliseconds(ask, runs)
         connection.close()
     return [
-        Claim("door round trip, hello", "ms", ours, 1.0, f"kept connection, {said} bytes of answer; p50 <= 0.5 ms", peer="bare server"),
+        Claim("agent API round trip, hello", "ms", ours, 1.0, f"kept connection, {size} bytes of answer; p50 <= 0.5 ms", peer="bare server"),
         Claim("bare server", "ms", theirs, None, "uvicorn, 44 bytes of answer, the same client library"),
     ]  # fmt: skip
 
@@ -169,7 +169,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1500)
     runs = parser.parse_args().runs
-    write_results("door", [*round_trips(runs), *throughput(max(3, runs // 300))])
+    write_results("agent_api", [*round_trips(runs), *throughput(max(3, runs // 300))])
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def test_a_tool_is_described(tool) -> None:  # type: ignore[no-untyped-def]
 async def test_the_commands_print_what_the_page_says(
     agent_api: GatewayFixture, tmp_path: Path
 ) -> None:
-    """Each in its turn, in a shell, at a real door before a real API."""
+    """Each in its turn, in a shell, at a real agent API before a real API."""
     program = tmp_path / "agentbox-ctl"
     program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -m agentbox.client.ctl "$@"\n')
     program.chmod(0o755)

@@ -1,4 +1,4 @@
-"""The door over HTTP, before a real API: what is an agent's own, and what is not."""
+"""The agent API over HTTP, before a real API: what is an agent's own, and what is not."""
 
 import json
 
