@@ -20,7 +20,7 @@ from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
 from agentbox.plan.render.compose import compose
 
-KEYS: tuple[ExceptionKey, ...] = get_args(ExceptionKey)
+KEYS: tuple[ExceptionKey, ...] = get_args(get_args(ExceptionKey)[0])  # of Annotated, of Literal
 _BASE = '[meta]\nschema_version = 1\ndev = true\n[adapters]\npods.use = "off"\nmemory.use = "off"\n'
 _KEPT = (
     "user", "cap_drop", "read_only", "privileged", "security_opt", "ipc", "pids_limit", "mem_limit", "memswap_limit", "cpus",
