@@ -11,8 +11,6 @@ from agentbox.adapters.runtime.slots import create_slots
 from agentbox.adapters.runtime.timing import Timing
 from agentbox.api.auth.access import Authenticator
 from agentbox.api.auth.tokens import TokenStore
-from agentbox.api.background.background_work import BackgroundWork
-from agentbox.api.background.drift import DriftWatcher
 from agentbox.api.background.test_hooks import slot_open_hook
 from agentbox.api.boot_facts import load_boot_facts
 from agentbox.api.mesh.mesh_role import MeshRole, clock_scale, enrolment_token, make_mesh_host
@@ -103,7 +101,6 @@ def build(
         )  # costs start time, and only clients need it
 
         mesh.client = make_mesh_client(services)
-    services.background, services.drift = BackgroundWork(services), DriftWatcher(services)
     services.requirements = make_requirements(
         paths,
         plan,

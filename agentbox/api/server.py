@@ -139,7 +139,7 @@ async def _end(services: Services) -> None:
         return
     services.closing.set()
     await services.tasks.stop()
-    await close_slots(services)
+    await close_slots(services, services.background)
 
 
 def _is_box_stopping(services: Services) -> bool:

@@ -1,76 +1,25 @@
 """The dependencies of the endpoints; built once, in `app.py`."""
 
-import asyncio
-import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
-from agentbox.api.auth.access import Authenticator
-from agentbox.api.auth.agent_rates import AgentWriteLimiter
-from agentbox.api.auth.rates import RequestLimiter
-from agentbox.api.auth.tokens import TokenStore
 from agentbox.api.background.approver_presence import ApproverPresence
+from agentbox.api.background.background_work import BackgroundWork
 from agentbox.api.background.drain import Drain
-from agentbox.api.boot_facts import BootFacts
-from agentbox.api.mesh.mesh_role import MeshRole
-from agentbox.api.metrics.box_metrics import BoxMetrics
-from agentbox.api.metrics.http_metrics import HttpMetrics
-from agentbox.api.tasks.runner import TaskRunner
-from agentbox.box.supervision.events import BootLog
-from agentbox.core.paths import Paths
-from agentbox.plan.model import Plan
-
-if TYPE_CHECKING:
-    from prometheus_client import CollectorRegistry
-
-    from agentbox.adapters.runtime.slots import Slots
-    from agentbox.api.background.background_work import BackgroundWork
-    from agentbox.api.background.drift import DriftWatcher
-    from agentbox.box.readiness.box_requirements import BoxRequirements
-    from agentbox.box.readiness.evaluator import Evaluator
-    from agentbox.mesh.outbox.outbox import Outbox
+from agentbox.api.background.drift import DriftWatcher
+from agentbox.api.parts import ApiParts
 
 
 @dataclass(kw_only=True)
-class Services:
-    """The parts of a running API. `plan` changes when live keys are applied; `closing` is set when
-    streams must end.
-    """
+class Services(ApiParts):
+    """The parts of a running API, and what works in its background."""
 
-    plan: Plan
-    paths: Paths
-    boot: BootFacts
-    authenticator: Authenticator
-    registry: "CollectorRegistry"
-    http: HttpMetrics
-    metrics: BoxMetrics
-    slots: "Slots"
-    tasks: TaskRunner
-    tokens: TokenStore
-    mesh: MeshRole
-    outbox: "Outbox | None" = None
-    requirements: "BoxRequirements" = field(init=False)
-    evaluator: "Evaluator" = field(init=False)
-    background: "BackgroundWork" = field(init=False)
-    drift: "DriftWatcher" = field(init=False)
+    drift: DriftWatcher = field(init=False)
+    background: BackgroundWork = field(init=False)
     drain: Drain = field(init=False)
     approvers: ApproverPresence = field(init=False)
-    rates: RequestLimiter = field(default_factory=RequestLimiter)
-    agent_rates: AgentWriteLimiter = field(default_factory=AgentWriteLimiter)
-    closing: asyncio.Event = field(default_factory=asyncio.Event)
-    started: float = field(default_factory=time.monotonic)
 
     def __post_init__(self) -> None:
-        self.drain = Drain(self)
+        self.drift = DriftWatcher(self)
+        self.background = BackgroundWork(self, self.drift)
+        self.drain = Drain(self, self.background)
         self.approvers = ApproverPresence(self)
-
-    @property
-    def uptime(self) -> float:
-        """Seconds since this process started to serve, to the millisecond."""
-        return round(time.monotonic() - self.started, 3)
-
-    def emit_event(self, event: str, **fields: Any) -> None:
-        """Emits one boot event, on stdout and in `events.jsonl`."""
-        BootLog(self.paths, self.boot.boot_id, self.boot.plan_digest, self.boot.image_ref).emit(
-            event, **fields
-        )

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
 from agentbox.api.background.approver_presence import agent_host
+from agentbox.api.parts import ApiParts
 from agentbox.contracts.states import State, StateHolds
 from agentbox.core import clock
 from agentbox.core.slot_errors import BackendError, NotFound
 
 if TYPE_CHECKING:
     from agentbox.adapters.runtime.slots import Slots
-    from agentbox.api.services import Services
     from agentbox.contracts.pods import PodMeta
 
 LEGACY: Final = "legacy."
@@ -33,7 +33,7 @@ def legacy_location(name: str) -> _Location:
     return f"agent.{agent}", f"agents/{agent}/"
 
 
-async def call_agent_host(services: "Services", method: str, **params: Any) -> Any:
+async def call_agent_host(services: ApiParts, method: str, **params: Any) -> Any:
     """Calls agent-host, which stores the states. Raises SlotUnavailable where agents are not
     processes of this box.
     """
@@ -130,7 +130,7 @@ async def legacy_names(slots: "Slots") -> list[str]:
 
 
 async def remove_detached(
-    services: "Services", state: State, by: str, *, report_empty: bool
+    services: ApiParts, state: State, by: str, *, report_empty: bool
 ) -> StateHolds:
     """Removes the data of an unused state, then the state; recorded in the journal with counts."""
     removed = await clear(services.slots, state_location(state.state_id))

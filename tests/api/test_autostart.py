@@ -39,7 +39,7 @@ async def test_once_the_box_is_ready(prefix: Path) -> None:
             starting = asyncio.create_task(autostart(services))
             done, _ = await asyncio.wait({starting}, timeout=0.2)
             assert not done
-            services.background.ready_once.set()
+            services.ready_once.set()
             async with asyncio.timeout(10):
                 await starting
             found = (await services.slots.orchestrator.list()).items

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
 from agentbox.adapters.orchestrator.record_consumer import consume_reader, consume_record
+from agentbox.api.parts import ApiParts
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.events import NewEvent
 from agentbox.core import clock
@@ -13,13 +13,10 @@ from agentbox.core.records.wire import JsonObj
 from agentbox.core.slot_errors import SlotUnavailable
 from agentbox.policy.limits.registry import LIMITS
 
-if TYPE_CHECKING:
-    from agentbox.api.services import Services
-
 LOCAL = "local-process"
 
 
-def journal_agent_events(services: "Services") -> "asyncio.Task[None] | None":
+def journal_agent_events(services: ApiParts) -> "asyncio.Task[None] | None":
     """The task; None without agents or without a journal: agent-host then stores the record."""
     slots = services.plan.slots
     if "off" in (slots["orchestrator"].use, slots["events"].use):

@@ -4,15 +4,14 @@ import asyncio
 from typing import TYPE_CHECKING
 
 from agentbox.adapters.runtime.adapter import SLOTS, SlotConfig, SlotName, slot_config
+from agentbox.api.background.mounted_plan import build_mounted_plan
 from agentbox.box.supervision.applied_plan import store_applied
-from agentbox.box.supervision.secrets import visible_environment
 from agentbox.box.supervision.slot_secrets import slot_secrets
 from agentbox.contracts.box import Applied
-from agentbox.core import paths as settings
 from agentbox.core.errors import AgentboxError
 from agentbox.core.http.problems import Conflict
 from agentbox.core.paths import Paths
-from agentbox.core.slot_errors import AdapterError, BackendError, ValidationError
+from agentbox.core.slot_errors import AdapterError, BackendError
 from agentbox.plan.drift import Drift, find_drift
 from agentbox.plan.model import Plan
 
@@ -76,36 +75,6 @@ def _store_plan(paths: Paths, plan: Plan) -> None:
             slot="config",
             impl="apply",
         ) from error
-
-
-def build_mounted_plan(paths: Paths, current: Plan) -> Plan:
-    """The plan of the mounted manifest. Raises ValidationError with its findings."""
-    from agentbox.manifest.features.loader import load_features
-    from agentbox.manifest.load import load
-    from agentbox.manifest.rules.engine import (
-        run_rules,  # applying is rare, and these imports cost start time
-    )
-    from agentbox.plan.build import build_plan
-    from agentbox.plan.lockfile.reader import parse_lock
-
-    parsed, features = load(paths.manifest), load_features()
-    environment = visible_environment(paths, settings.environment())
-    findings = [
-        *parsed.findings,
-        *run_rules(parsed, features=features, environment=environment).findings,
-    ]
-    if errors := [finding for finding in findings if finding.severity == "error"]:
-        rows = [
-            {"pointer": finding.key, "detail": f"{finding.code} {finding.message}"}
-            for finding in errors
-        ]
-        raise ValidationError(
-            f"cannot apply {paths.manifest.name}: {len(rows)} findings", errors=rows
-        )
-    lock = paths.lock.read_bytes()
-    return build_plan(
-        parsed, features, lock, parse_lock(lock), current.system, test_hooks=current.test_hooks
-    )
 
 
 def _applied(changes: Drift) -> Applied:

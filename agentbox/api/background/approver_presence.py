@@ -3,19 +3,16 @@
 import asyncio
 import contextlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
+from agentbox.api.parts import ApiParts
 from agentbox.core.slot_errors import AdapterError, SlotUnavailable
-
-if TYPE_CHECKING:
-    from agentbox.api.services import Services
 
 SCOPE = "approvals:write"
 _RETRY_SECONDS = 0.2
 
 
-def agent_host(services: "Services") -> RpcOrchestrator:
+def agent_host(services: ApiParts) -> RpcOrchestrator:
     """The adapter of the orchestrator slot. Raises SlotUnavailable without reviews and
     approvals.
     """
@@ -29,7 +26,7 @@ def agent_host(services: "Services") -> RpcOrchestrator:
 class ApproverPresence:
     """Counts open event streams of approvers; while there is one, agent-host knows."""
 
-    def __init__(self, services: "Services") -> None:
+    def __init__(self, services: ApiParts) -> None:
         self._services = services
         self._count = 0
         self._announcement: asyncio.Task[None] | None = None

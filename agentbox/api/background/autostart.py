@@ -3,24 +3,22 @@ slot.
 """
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 
 from agentbox.adapters.runtime.context import CallContext, as_caller
+from agentbox.api.parts import ApiParts
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.ids import new_trace_id
 from agentbox.core.slot_errors import AdapterError
-
-if TYPE_CHECKING:
-    from agentbox.api.services import Services
 
 _PAUSE_SECONDS: Final = 1.0
 _PRINCIPAL: Final = "urn:agentbox:program:management-api"
 _log = structlog.get_logger()
 
 
-def autostart_names(services: "Services") -> tuple[str, ...]:
+def autostart_names(services: ApiParts) -> tuple[str, ...]:
     """The names of these agents. Empty where agents are not processes of this box."""
     plan = services.plan
     if plan.slots["orchestrator"].use != "local-process":
@@ -30,13 +28,13 @@ def autostart_names(services: "Services") -> tuple[str, ...]:
     )
 
 
-async def autostart(services: "Services") -> None:
+async def autostart(services: ApiParts) -> None:
     """Returns once each start was requested. The request id contains the boot id: a restarted API
     does not start one twice.
 
     Waits until the box was ready; temporary errors are retried, permanent ones are logged.
     """
-    await services.background.ready_once.wait()
+    await services.ready_once.wait()
     for name in autostart_names(services):
         while True:
             if await _start_agent(services, name):
@@ -44,7 +42,7 @@ async def autostart(services: "Services") -> None:
             await asyncio.sleep(_PAUSE_SECONDS)
 
 
-async def _start_agent(services: "Services", name: str) -> bool:
+async def _start_agent(services: ApiParts, name: str) -> bool:
     """False when it should be retried."""
     try:
         with as_caller(

@@ -12,7 +12,9 @@ from agentbox.api.background.autostart import autostart, autostart_names
 from agentbox.api.background.boot_events import BootEvents, flush
 from agentbox.api.background.canaries import CanaryWatcher
 from agentbox.api.background.denials import follow_denials
+from agentbox.api.background.drift import DriftWatcher
 from agentbox.api.background.state_sweep import sweep
+from agentbox.api.parts import ApiParts
 from agentbox.box.readiness.box_requirements import proves_sandbox
 from agentbox.box.supervision.boot_log import rotate
 from agentbox.box.supervision.sentinel import read_sentinel
@@ -20,7 +22,6 @@ from agentbox.core.background.tasks import log_failures
 from agentbox.core.slot_errors import AdapterError
 
 if TYPE_CHECKING:
-    from agentbox.api.services import Services
     from agentbox.box.readiness.evaluator import Verdict
 
 POLL_SECONDS = 0.5
@@ -30,8 +31,8 @@ _log = structlog.get_logger()
 class BackgroundWork:
     """Runs from `start` to `stop`."""
 
-    def __init__(self, services: "Services") -> None:
-        self._services = services
+    def __init__(self, services: ApiParts, drift: DriftWatcher) -> None:
+        self._services, self._drift = services, drift
         self._boot_events = BootEvents(
             services.paths, services.plan.name, services.boot.boot_id, services.slots.events
         )
@@ -44,7 +45,6 @@ class BackgroundWork:
         self.canaries = CanaryWatcher()
         self._pids: dict[str, int] = {}
         self.was_ready = False
-        self.ready_once = asyncio.Event()
         self.sealed_at: str | None = None
         self.sealed_after: float | None = None
 
@@ -52,7 +52,7 @@ class BackgroundWork:
         self._job = asyncio.ensure_future(self._run())
         self._job.add_done_callback(log_failures("background work"))
         if self._services.boot.boot_id:
-            self._services.drift.start()
+            self._drift.start()
         self._agent_events = journal_agent_events(self._services)
         if self._agent_events is not None:
             self._agent_events.add_done_callback(log_failures("record of agents"))
@@ -72,7 +72,7 @@ class BackgroundWork:
         """Imports once more, then stops. Idempotent."""
         if self._job is None:
             return
-        await self._services.drift.stop()
+        await self._drift.stop()
         started = (
             self._job,
             self._agent_events,
@@ -148,7 +148,7 @@ class BackgroundWork:
         self._measure_requirements()
         self.was_ready |= new.ready
         if new.ready:
-            self.ready_once.set()
+            self._services.ready_once.set()
         if old.ready != new.ready:
             metrics.transitions.labels("ready" if new.ready else "unready").inc()
             transition = {"from": _verdict_name(old), "to": _verdict_name(new)}

@@ -1,15 +1,12 @@
 """Passes the reports of agent-host's canaries to `/ready`."""
 
 import asyncio
-from typing import TYPE_CHECKING
 
 from agentbox.adapters.orchestrator.local_process import connect
+from agentbox.api.parts import ApiParts
 from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterError
-
-if TYPE_CHECKING:
-    from agentbox.api.services import Services
 
 _CONNECT_SECONDS = 10.0
 _WAIT_SECONDS = 30.0
@@ -24,7 +21,7 @@ class CanaryWatcher:
     def __init__(self) -> None:
         self.report: CanaryReport | None = None
 
-    async def follow(self, services: "Services") -> None:
+    async def follow(self, services: ApiParts) -> None:
         """Runs until cancelled. For a box whose agents are its own processes."""
         while True:
             try:
@@ -42,7 +39,7 @@ class CanaryWatcher:
             except AdapterError:
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    def _update(self, services: "Services", report: CanaryReport) -> None:
+    def _update(self, services: ApiParts, report: CanaryReport) -> None:
         if report.at is not None and report != self.report:
             self.report = report
             services.evaluator.wake("sandbox")

@@ -7,21 +7,25 @@ and the next boot closes it from its spool entry.
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
 import structlog
 
+from agentbox.api.parts import ApiParts
 from agentbox.api.tasks.run import ENDED
 from agentbox.box.supervision.shutdown import mark_clean
 from agentbox.contracts.orchestrator import LIMIT, SHUTDOWN_GRACE, AgentHandle, AgentInfo
 from agentbox.core.errors import AgentboxError
 from agentbox.core.slot_errors import AdapterError
 
-if TYPE_CHECKING:
-    from agentbox.api.services import Services
-
 AGENT_SECONDS = 7.0  # of the 10 s that the program has; the rest is for the slots
 _log = structlog.get_logger()
+
+
+class Stoppable(Protocol):
+    """The background work."""
+
+    async def stop(self) -> None: ...
 
 
 class Drain:
@@ -29,8 +33,8 @@ class Drain:
     `/ready` with 503.
     """
 
-    def __init__(self, services: "Services") -> None:
-        self._services = services
+    def __init__(self, services: ApiParts, background: Stoppable) -> None:
+        self._services, self._background = services, background
         self._job: asyncio.Task[None] | None = None
         self.state: Literal["none", "draining", "drained"] = "none"
 
@@ -51,7 +55,7 @@ class Drain:
         services.emit_event("ShutdownStarted", reason=reason, drained_ms=0)
         ended, unfinished = services.tasks.ids, await self._end_agents()
         services.closing.set()
-        clean = await close_slots(services)
+        clean = await close_slots(services, self._background)
         self.state = "drained"
         if not clean:
             return
@@ -112,11 +116,11 @@ class Drain:
             _log.warning("agent not ended", agent_id=agent.agent_id, reason=error.message)
 
 
-async def close_slots(services: "Services") -> bool:
+async def close_slots(services: ApiParts, background: Stoppable) -> bool:
     """Imports the last boot events, then closes every slot. False when a slot did not close in
     time.
     """
-    await services.background.stop()
+    await background.stop()
     deregistration = asyncio.ensure_future(services.mesh.deregister())
     try:
         await asyncio.gather(deregistration, services.slots.stop())

@@ -7,17 +7,14 @@ container.
 
 import asyncio
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from agentbox.api.background.mounted_manifest import INVALID, ManifestComparison, MountedManifest
+from agentbox.api.parts import ApiParts
 from agentbox.box.posture.drift import posture_drift
 from agentbox.box.posture.promised import promised_controls
 from agentbox.box.supervision.boot_record import PostureDrift
 from agentbox.core.background.daemon_threads import DaemonThreadRunner
 from agentbox.core.background.tasks import log_failures
-
-if TYPE_CHECKING:
-    from agentbox.api.services import Services
 
 INTERVAL_SECONDS = 55.0  # plus the comparison on a busy machine: reported within a minute
 POSTURE, MANIFEST, CONTAINER = "posture", "manifest", "container"
@@ -29,7 +26,7 @@ class DriftWatcher:
     check.
     """
 
-    def __init__(self, services: "Services") -> None:
+    def __init__(self, services: ApiParts) -> None:
         self._services = services
         self._manifest = MountedManifest(services)
         self._measure: DaemonThreadRunner[tuple[PostureDrift, ...]] = DaemonThreadRunner("posture")

@@ -3,8 +3,8 @@
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
+from agentbox.api.parts import ApiParts
 from agentbox.box.supervision.boot_record import PostureDrift
 from agentbox.core.canonical import digest
 from agentbox.core.errors import AgentboxError
@@ -12,9 +12,6 @@ from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import ValidationError
 from agentbox.plan.drift import CLASSES, find_drift
 from agentbox.plan.model import Plan
-
-if TYPE_CHECKING:
-    from agentbox.api.services import Services
 
 INVALID = "invalid"
 _STABLE_SECONDS = 0.5  # a mount holds the inode, so a manifest is written in place
@@ -46,7 +43,7 @@ class ManifestComparison:
 class MountedManifest:
     """Plans the mounted file again only when its bytes have changed."""
 
-    def __init__(self, services: "Services") -> None:
+    def __init__(self, services: ApiParts) -> None:
         self._services = services
         self._compared_digests = ("", "")  # digest in force, digest of the file
         self._last = ManifestComparison()
@@ -87,7 +84,7 @@ def _wait_and_digest(paths: Paths) -> str:
 def _compare(paths: Paths, plan: Plan, file_digest: str) -> ManifestComparison:
     if file_digest == plan.digests.manifest:
         return ManifestComparison()
-    from agentbox.api.background.apply import (
+    from agentbox.api.background.mounted_plan import (
         build_mounted_plan,
     )  # changes are rare, and these imports cost memory
 

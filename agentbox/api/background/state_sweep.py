@@ -2,16 +2,14 @@
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import structlog
 
 from agentbox.api import states
+from agentbox.api.parts import ApiParts
 from agentbox.contracts.states import State
 from agentbox.core.slot_errors import AdapterError
-
-if TYPE_CHECKING:
-    from agentbox.api.services import Services
 
 SWEEP_SECONDS: Final = 60.0
 _BATCH: Final = 50
@@ -20,10 +18,10 @@ _REMOVED_BY: Final = "state.keep_days"
 _log = structlog.get_logger()
 
 
-async def sweep(services: "Services") -> None:
+async def sweep(services: ApiParts) -> None:
     """Runs until cancelled; in a booted box from its first readiness on."""
     if services.boot.boot_id:
-        await services.background.ready_once.wait()
+        await services.ready_once.wait()
     while True:
         try:
             while await _remove_due(services):
@@ -33,7 +31,7 @@ async def sweep(services: "Services") -> None:
         await asyncio.sleep(SWEEP_SECONDS)
 
 
-async def _remove_due(services: "Services") -> bool:
+async def _remove_due(services: ApiParts) -> bool:
     """Whether there may be more. A state that cannot be removed does not block others, and is
     retried.
     """

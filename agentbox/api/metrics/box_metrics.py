@@ -6,7 +6,7 @@ from pathlib import Path
 from prometheus_client import CollectorRegistry, Counter, Gauge, ProcessCollector
 
 from agentbox import __version__
-from agentbox.api.background.denials import DenialMetrics
+from agentbox.api.metrics.denial_metrics import DenialMetrics
 from agentbox.api.metrics.model_metrics import ModelMetrics
 
 
