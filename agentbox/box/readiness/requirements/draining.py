@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from agentbox.box.readiness.directory_events import DirectoryEvents
+from agentbox.box.readiness.directory_watch import DirectoryWatch
 from agentbox.box.readiness.evaluator import DRAINING
-from agentbox.box.readiness.requirement import Wake
-from agentbox.box.readiness.watching_requirement import WatchingRequirement
+from agentbox.box.readiness.requirement import Requirement, Wake
 from agentbox.box.supervision.rpc import SupervisorClient, SupervisorUnavailable
 from agentbox.core.background.daemon_threads import DaemonThreadRunner
 from agentbox.core.linux.inotify import DELETE
@@ -14,7 +14,7 @@ from agentbox.core.paths import Paths
 _ENDING = ("SHUTDOWN", "RESTARTING")
 
 
-class DrainingRequirement(WatchingRequirement):
+class DrainingRequirement(DirectoryWatch, Requirement):
     """Asks supervisord every second, and when a program removes its note. `on_shutdown` is called
     once, when a shutdown is first seen: supervisord stops programs from the last to the first, so
     the API knows long before its own SIGTERM.

@@ -3,15 +3,15 @@
 from collections.abc import Callable, Mapping
 
 from agentbox.box.readiness.directory_events import DirectoryEvents
+from agentbox.box.readiness.directory_watch import DirectoryWatch
 from agentbox.box.readiness.evaluator import NOT_SEALED
-from agentbox.box.readiness.requirement import Wake
-from agentbox.box.readiness.watching_requirement import WatchingRequirement
+from agentbox.box.readiness.requirement import Requirement, Wake
 from agentbox.box.supervision.sentinel import read_sentinel, sentinel_fault
 from agentbox.core.linux.inotify import ANY_CHANGE
 from agentbox.core.paths import Paths
 
 
-class SentinelRequirement(WatchingRequirement):
+class SentinelRequirement(DirectoryWatch, Requirement):
     """`recorded` returns the hash of this boot's sentinel in the journal, None without one; until
     then the first hash seen is compared with later ones.
     """

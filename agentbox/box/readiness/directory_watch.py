@@ -1,11 +1,10 @@
-"""A family of requirements that watches one directory."""
+"""The watch of one directory that a family of requirements has."""
 
 from agentbox.box.readiness.directory_events import DirectoryEvents
-from agentbox.box.readiness.requirement import Requirement
 
 
-class WatchingRequirement(Requirement):
-    """`attach` sets `_events`."""
+class DirectoryWatch:
+    """Mixed into a requirement, whose `attach` sets `_events`."""
 
     _events: DirectoryEvents | None = None
 
