@@ -3,18 +3,10 @@
 from agentbox.contracts.orchestrator import AgentHandle
 from agentbox.core.records.wire import from_wire
 from agentbox.core.rpc.session import Params
-from agentbox.core.slot_errors import ValidationError
 
 
 def read_handle(params: Params) -> AgentHandle:
     """The agent that a call is about. Raises KeyError, ValidationError."""
     return AgentHandle(
         agent_id=from_wire(str, params["agent_id"]), generation=from_wire(int, params["generation"])
-    )
-
-
-def invalid(pointer: str, detail: str) -> ValidationError:
-    """A ValidationError about one parameter."""
-    return ValidationError(
-        f"invalid {pointer}: {detail}", errors=[{"pointer": pointer, "detail": detail}]
     )

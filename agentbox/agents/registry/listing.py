@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentbox.adapters.runtime.adapter import Page
-from agentbox.agents.parameters import invalid
+from agentbox.agents.errors import invalid
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.contracts.orchestrator import LIMIT, AgentFilter, AgentInfo, AgentSpec
 from agentbox.core.records.wire import to_json

@@ -8,7 +8,8 @@ from typing import Any, get_args
 from agentbox.agents.admission.admit import Requester
 from agentbox.agents.approvals import methods as approvals
 from agentbox.agents.authorization import metering
-from agentbox.agents.parameters import invalid, read_handle
+from agentbox.agents.errors import invalid
+from agentbox.agents.parameters import read_handle
 from agentbox.agents.registry.presentation import detailed_info
 from agentbox.agents.review import methods as review
 from agentbox.agents.rpc.service import Service
