@@ -45,8 +45,7 @@ def boot() -> dict[str, str]:
     }
     found |= {f"phase {name}": f"stage {stage}" if stage else "" for name, stage in sources.PHASES}
     found |= {f"digest {name}": "" for name in sources.sentinel.DIGESTS}
-    families = [kind for kind in _below(sources.REQUIREMENT) if hasattr(kind, "family")]
-    return found | {f"requirement {kind.family}": "" for kind in families}
+    return found | {f"requirement {kind.family}": "" for kind in _below(sources.REQUIREMENT)}
 
 
 def metrics() -> dict[str, str]:
