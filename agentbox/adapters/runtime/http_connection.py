@@ -65,7 +65,7 @@ def create_transport(cfg: SlotConfig, endpoint: str, *, max_idle: int) -> httpx.
 
 def ssl_context_of(cfg: SlotConfig) -> ssl.SSLContext | None:
     """Return the slot's TLS context; None for the default trust anchors."""
-    authority = cfg.option("ca_file")
+    authority = cfg.option("ca_file", "")
     return (
         ssl.create_default_context(cafile=str(cfg.paths.resolve(str(authority))))
         if authority
