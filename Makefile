@@ -28,7 +28,8 @@ schema:  ## schema/agentbox.schema.json and tests/rules/full.toml
 	$(PY) -m agentbox.manifest.schema.generator
 	$(PY) tools/full_manifest.py
 
-client:  ## the synchronous client, from the asynchronous one
+client:  ## the generated parts of the client
+	$(PY) tools/request_lines.py
 	$(PY) tools/sync_client.py
 
 docs: schema  ## the generated reference pages

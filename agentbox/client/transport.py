@@ -1,4 +1,4 @@
-"""Builds requests from the operation registry and parses responses; shared by both clients."""
+"""Builds requests from the table of operations and parses responses; shared by both clients."""
 
 import re
 from collections.abc import Mapping
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from agentbox.client.errors import ApiError
-from agentbox.contracts.registry import BY_NAME
+from agentbox.client.request_lines import REQUEST_LINES
 from agentbox.core.errors import AgentboxError, ExitCode
 
 MAX_URL = 12 << 10  # characters, of the 16 KiB that a box accepts as request head
@@ -62,7 +62,7 @@ def build_call(
     Raises KeyError for an unknown operation, ValueError for an unknown query parameter, an
     ambiguous path, or a URL longer than a box accepts.
     """
-    route = BY_NAME[name]
+    route = REQUEST_LINES[name]
     accept = ACCEPT_STREAM if route.stream else "application/json"
     url = route.url(parameters, query)
     if len(url) > MAX_URL:

@@ -10,7 +10,8 @@ from functools import cached_property
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from agentbox.contracts.operation import Member, Operation, Placement
-from agentbox.contracts.routes.route import Method, Route, path_parameters
+from agentbox.contracts.routes.request_line import path_parameters
+from agentbox.contracts.routes.route import Method, Route
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record
 

@@ -4,6 +4,7 @@ import sys
 
 from agentbox.core.trimmed_imports import block_imports, stub_module
 
+block_imports("python_multipart", "multipart")  # starlette: forms, which no route has
 block_imports("rich")  # structlog: terminal tracebacks
 stub_module(
     "uvicorn.main", Server=None, main=None, run=None

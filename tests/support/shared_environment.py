@@ -17,5 +17,7 @@ def share_environment(checkout: Path) -> None:
     (site / "lent-packages.pth").write_text(
         f"{sysconfig.get_path('purelib')}\n"
     )  # after the checkout's own link
-    (site / "test-code.pth").write_text(f"{checkout / 'tests'}\n{checkout / 'testkit'}\n")
+    code = [str(checkout / "tests"), str(checkout / "testkit")]
+    # In ASCII whatever the name of the checkout: in the C locale, Python reads the file as ASCII.
+    (site / "test-code.pth").write_text(f"import sys; sys.path += {code!a}\n")
     write_stamp(target, checkout)

@@ -34,6 +34,8 @@ LIBRARIES = {
     "opentelemetry",
     "importlib.metadata",
 }
+# With what it imports: typing_extensions only before Python 3.13.
+STARLETTE = {"starlette", "anyio"} | ({"typing_extensions"} if sys.version_info < (3, 13) else set())
 # Modules to import, packages of others that it has, and what it has not.
 PROGRAMS = {
     "agents": (
@@ -48,12 +50,12 @@ PROGRAMS = {
     ),
     "gateway": (
         "agentbox.gateway.__main__ agentbox.gateway.main",
-        {"h11", "httptools", "structlog", "uvicorn", "uvloop"},
+        STARLETTE | {"h11", "httptools", "structlog", "uvicorn", "uvloop"},
         CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"apsw"},
     ),
     "api": (
         "agentbox.api.__main__ agentbox.api.main",
-        {"apsw", "httptools", "prometheus_client", "structlog", "uvicorn", "uvloop"},
+        STARLETTE | {"apsw", "httptools", "prometheus_client", "structlog", "uvicorn", "uvloop"},
         CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"agentbox.plan.render"},
     ),
     "supervisord": (

@@ -1,15 +1,13 @@
-"""A row of the route table, and the URLs that clients build from it."""
+"""A row of the route table."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
-from urllib.parse import quote, urlencode
 
 from agentbox.contracts.operation import Member
+from agentbox.contracts.routes.request_line import RequestLine, path_parameters, rest_parameter
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
-_PARAMETER = re.compile(r"\{([a-z_]+)(\*?)\}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +60,7 @@ class Route:
     @property
     def rest_parameter(self) -> str:
         """The name of the parameter that matches the rest of the path; "" if there is none."""
-        return next((name for name, star in _PARAMETER.findall(self.path) if star), "")
+        return rest_parameter(self.path)
 
     @property
     def template(self) -> str:
@@ -72,33 +70,6 @@ class Route:
     def url(
         self, parameters: Mapping[str, str] | None = None, query: Mapping[str, object] | None = None
     ) -> str:
-        """Path and query string. Raises KeyError for a missing parameter, ValueError for an unknown
-        query parameter, or for a parameter that clients and proxies would normalise (an empty
-        segment, `.` or `..`), so that the request would reach another route.
-        """
-        values = parameters or {}
-        for name in self.parameters:
-            if name != self.rest_parameter and values[name] in ("", ".", ".."):
-                raise ValueError(f"{name} is {values[name]!r}, which is not a path segment")
-        if self.rest_parameter and not _is_stable(values[self.rest_parameter]):
-            raise ValueError(
-                f"{values[self.rest_parameter]!r} has an empty segment, or one that is . or .."
-            )
-        path = _PARAMETER.sub(
-            lambda match: quote(str(values[match[1]]), safe="/" if match[2] else ""), self.path
-        )
-        present = {name: value for name, value in (query or {}).items() if value is not None}
-        if unknown := sorted(set(present) - set(self.query)):
-            raise ValueError(f"route {self.name} has no query parameter {unknown[0]!r}")
-        return f"{path}?{urlencode(present, doseq=True)}" if present else path
-
-
-def path_parameters(path: str) -> tuple[str, ...]:
-    """The parameter names in a path."""
-    return tuple(name for name, _ in _PARAMETER.findall(path))
-
-
-def _is_stable(path: str) -> bool:
-    return path == "" or not any(
-        segment in ("", ".", "..") for segment in path.removesuffix("/").split("/")
-    )
+        """As `RequestLine.url`."""
+        line = RequestLine(self.name, self.method, self.path, self.query, self.stream)
+        return line.url(parameters, query)

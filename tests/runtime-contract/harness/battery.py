@@ -88,7 +88,9 @@ def battery(box: DockerBox, lines: Iterable[AttackCase] = CASES) -> Held:
 
 
 def _serve(box: DockerBox) -> None:
-    sources = {name: (CHECKOUT / "tests" / f"{name.replace('.', '/')}.py").read_text() for name in _SOURCES}
+    sources = {
+        name: (CHECKOUT / "tests" / f"{name.replace('.', '/')}.py").read_text() for name in _SOURCES
+    }
     argv = [PYTHON, "-I", "-c", _SERVER, json.dumps(sources)]
     subprocess.run(["docker", "exec", "--detach", box.name, *argv], capture_output=True, check=True)
     wait_for(
