@@ -64,6 +64,7 @@ async def test_V14_a_sink_that_is_killed_refuses_and_slows_nothing_and_gets_ever
     assert out.behind > 1  # the sink was missed
 
 
+@pytest.mark.timed  # the child of a slot opens within 10 s, at low priority
 async def test_O17_a_bridge_that_is_killed_runs_no_request_twice(tmp_path):
     """The child of a required slot, by SIGKILL: refused typed, named in `missing`, back by itself; each end is told once, and what
     ran is `lost`, whoever asks for it again."""

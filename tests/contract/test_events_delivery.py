@@ -106,6 +106,7 @@ async def test_V16_what_arrives_is_what_was_written(adapter, reader, name, host)
     assert text not in json.dumps(shown)
 
 
+@pytest.mark.timed  # its clock is 1,200 times as fast: a pause of the machine is half an hour
 @pytest.mark.parametrize("clock", [1200], indirect=True)
 async def test_V14_an_hour_without_the_sink(adapter, reader, name, line, clock):
     """Appends go on; degraded, never down; the gauges tell. Then everything, in order, once."""

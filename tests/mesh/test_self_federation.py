@@ -75,6 +75,7 @@ def federated(host: ApiBox) -> Any:
     )
 
 
+@pytest.mark.timed  # the child of a slot opens within 10 s, at low priority
 def test_every_slot_of_a_box_is_anothers(start: Start, database: str) -> None:
     """The page's program prints there what it prints alone; agents, memory and events are the other box's, too; so after a
     death of the host."""
