@@ -35,7 +35,9 @@ LIBRARIES = {
     "importlib.metadata",
 }
 # With what it imports: typing_extensions only before Python 3.13.
-STARLETTE = {"starlette", "anyio"} | ({"typing_extensions"} if sys.version_info < (3, 13) else set())
+STARLETTE = {"starlette", "anyio"} | (
+    {"typing_extensions"} if sys.version_info < (3, 13) else set()
+)
 # Modules to import, packages of others that it has, and what it has not.
 PROGRAMS = {
     "agents": (
