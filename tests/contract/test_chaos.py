@@ -6,9 +6,17 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from agentbox_testkit.fault_proxy import FaultProxy
 from agentbox_testkit.local_store import LocalStore
-from chaos import BEADS, MEMORY, PODS, Database, box_with, harass, over_http, served_beads
+from chaos import (
+    BEADS,
+    MEMORY,
+    Database,
+    box_with,
+    harass,
+    over_http,
+    served_beads,
+    survive_a_kill,
+)
 from chaos_agents import Agents, Bridge, over_bridge
 from chaos_sink import away, over_sink, sink_at
 from postgres_server import running
@@ -25,27 +33,19 @@ def database():
         yield server
 
 
-async def tried(box, load, peer):
-    out = await harass(box, load, peer, kills=1, up=1.0, down=0.5, writers=4)
-    assert out.wrong() == []
-    assert out.acknowledged
-    assert out.refused  # the peer was missed, and every refusal had a type
-    return out
-
-
 @pytest.mark.parametrize("load", [BEADS, MEMORY], ids=["beads", "memory"])
 async def test_a_database_that_is_killed_loses_nothing(database, tmp_path, load):
     """PostgreSQL, ended as by a crash."""
     with box_with(
         tmp_path, load.slot, "external-pg", {"dsn": database.dsn()}, schema=f"chaos_{load.slot}"
     ) as box:
-        await tried(box, load, Database(database))
+        await survive_a_kill(box, load, Database(database))
 
 
 async def test_an_api_that_is_killed_loses_nothing(tmp_path):
     """Another box, by SIGKILL. A create that was cut off is not made twice."""
     with served_beads(tmp_path / "peer") as peer, over_http(tmp_path / "box", peer) as box:
-        await tried(box, BEADS, peer)
+        await survive_a_kill(box, BEADS, peer)
         with peer.client() as client:
             stored = client.call("list_beads", query={"limit": 500})["items"]
     # After 5 s each of the two boxes has an epic for its tasks, of the same title.
@@ -97,33 +97,3 @@ async def test_a_call_that_a_close_cuts_off_has_a_type(database, tmp_path):
             await call
     assert (await (await LocalStore.open(store)).list()).items == ()
     await store.remove()
-
-
-async def test_a_solid_server_that_is_killed_loses_nothing(solid, tmp_path):
-    """Community Solid Server, by SIGKILL; its objects are files. The one that comes back was started beside: a start of it lasts
-    longer than all the rest."""
-    solid.start()
-    solid.prepare()
-    async with FaultProxy(solid.port, solid.relay_port) as line:
-        box = box_with(
-            tmp_path, "pods", "external-solid", {}, endpoint=f"{line.url}/chaos/", auth="none"
-        )
-        await asyncio.to_thread(box.__enter__)  # the relay is served meanwhile
-        try:
-            await tried(box, PODS, Relayed(solid, line))
-        finally:
-            await asyncio.to_thread(box.__exit__, None, None, None)
-
-
-class Relayed:
-    """The server behind its relay, which passes on to where it is started."""
-
-    def __init__(self, server, line):
-        self._server, self._line = server, line
-
-    def kill(self):
-        self._server.kill()
-
-    def start(self):
-        self._server.start()
-        self._line.target = self._server.port

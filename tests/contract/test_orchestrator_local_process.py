@@ -32,9 +32,8 @@ def _adapter(box: AgentHostBox) -> LocalProcessOrchestrator:
 class LocalLab:
     """An agent-host below a folder of the test."""
 
-    run_counts = (240, 600)
-
-    def __init__(self, prefix: Path) -> None:
+    def __init__(self, prefix: Path, *, measured_runs: int = 160) -> None:
+        self.run_counts = 240, measured_runs
         self._prefix = prefix
         self._box: AgentHostBox | None = None
         self.adapter: Any = None
@@ -163,8 +162,8 @@ async def adapter(store: Store) -> LocalProcessOrchestrator:
 
 
 @pytest.fixture
-async def lab(tmp_path: Path) -> AsyncIterator[LocalLab]:
-    made = LocalLab(tmp_path)
+async def lab(tmp_path: Path, full: bool) -> AsyncIterator[LocalLab]:
+    made = LocalLab(tmp_path, measured_runs=600 if full else 160)
     yield made
     await made.close()
 

@@ -8,6 +8,8 @@ import pytest_asyncio
 from agentbox_testkit.contracts.common import expect_error
 from agentbox_testkit.contracts.pods import PodsContract
 from agentbox_testkit.contracts.pods_common import JSON, list_paths, read_body
+from agentbox_testkit.fault_proxy import FaultProxy
+from chaos import PODS, box_with, survive_a_kill
 
 from agentbox.adapters.pods.external_solid import ExternalSolidPods
 from agentbox.adapters.runtime.adapter import Deps
@@ -188,3 +190,33 @@ async def test_P15_without_a_strong_tag_nothing_is_patched(solid_store):
 async def test_P13_what_may_not_be_used(solid_store, change):
     """Plain http leaves no machine; a way to log in that is not there yet is told by its key."""
     await expect_error(BackendError, solid_store.with_options(**change).open())
+
+
+async def test_a_server_that_is_killed_under_load_loses_nothing(solid, tmp_path):
+    """Community Solid Server, by SIGKILL; its objects are files. The one that comes back was started before: a start takes longer
+    than all the rest."""
+    solid.start()
+    solid.prepare()
+    async with FaultProxy(solid.port, solid.relay_port) as line:
+        box = box_with(
+            tmp_path, "pods", "external-solid", {}, endpoint=f"{line.url}/chaos/", auth="none"
+        )
+        await asyncio.to_thread(box.__enter__)  # the relay is served meanwhile
+        try:
+            await survive_a_kill(box, PODS, Relayed(solid, line))
+        finally:
+            await asyncio.to_thread(box.__exit__, None, None, None)
+
+
+class Relayed:
+    """The server behind its relay, which passes on to where it is started."""
+
+    def __init__(self, server, line):
+        self._server, self._line = server, line
+
+    def kill(self):
+        self._server.kill()
+
+    def start(self):
+        self._server.start()
+        self._line.target = self._server.port

@@ -247,3 +247,12 @@ async def harass(
         out.found = await load.names(watch)
     out.pid_changed = box.process.pid != pid or box.process.poll() is not None
     return out
+
+
+async def survive_a_kill(box: ApiBox, load: Load, peer: Peer) -> Outcome:
+    """One kill under four writers. Raises AssertionError where a promise was broken."""
+    out = await harass(box, load, peer, kills=1, up=1.0, down=0.5, writers=4)
+    assert out.wrong() == []
+    assert out.acknowledged
+    assert out.refused  # the peer was missed, and every refusal had a type
+    return out

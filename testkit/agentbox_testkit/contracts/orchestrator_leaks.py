@@ -31,7 +31,7 @@ _MAX_POLLS, _STABLE_POLLS, _PAUSE = (
 class LeakClause:
     """Uses the fixture `lab`, not started."""
 
-    async def test_O14_a_thousand_lives_leave_nothing(self, lab: Lab) -> None:
+    async def test_O14_many_runs_leave_nothing(self, lab: Lab) -> None:
         """After warming up, descriptors, memory and rows stay constant for `lab.run_counts[1]`
         spawns and exits. The `lab.run_counts[0]` runs before exceed the number of stored rows.
         """
