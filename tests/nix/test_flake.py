@@ -4,6 +4,7 @@ import json
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from support.shared_environment import share_environment
@@ -143,7 +144,7 @@ def test_a_change_of_the_package_rebuilds_one_layer(flake: str, tmp_path: Path) 
     copy = tmp_path / "copy"
     copy_sources(CHECKOUT, copy)
     module = copy / "agentbox/core/clock.py"
-    module.write_text(f"{module.read_text()}# {tmp_path}\n")
+    module.write_text(f"{module.read_text()}# {uuid4()}\n")  # not in the store by an earlier run
     after = build(copy, out_link=tmp_path / "after")
     assert set(after.built) == {"tree-app", "layer-app", after.path.name[33:]}
     changed = [
