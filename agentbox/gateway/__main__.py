@@ -9,6 +9,13 @@ block_imports("rich")  # structlog: terminal tracebacks
 stub_module(
     "uvicorn.main", Server=None, main=None, run=None
 )  # its CLI: click, reloaders, process manager
+# uvicorn: logging configured from files
+stub_module("logging.config", dictConfig=None, fileConfig=None)
+stub_module("configparser", RawConfigParser=None)
+stub_module("html", escape=None)  # starlette: tracebacks as pages
+stub_module(  # starlette: forms
+    "starlette.formparsers", FormParser=None, MultiPartException=Exception, MultiPartParser=None
+)
 
 if __name__ == "__main__":
     from agentbox.gateway.main import main

@@ -38,6 +38,7 @@ LIBRARIES = {
 STARLETTE = {"starlette", "anyio"} | (
     {"typing_extensions"} if sys.version_info < (3, 13) else set()
 )
+CONFIGURATION = {"configparser", "html.entities", "logging.config", "starlette.formparsers"}
 # Modules to import, packages of others that it has, and what it has not.
 PROGRAMS = {
     "agents": (
@@ -53,12 +54,12 @@ PROGRAMS = {
     "gateway": (
         "agentbox.gateway.__main__ agentbox.gateway.main",
         STARLETTE | {"h11", "httptools", "structlog", "uvicorn", "uvloop"},
-        CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"apsw"},
+        CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | CONFIGURATION | {"apsw"},
     ),
     "api": (
         "agentbox.api.__main__ agentbox.api.main",
         STARLETTE | {"apsw", "httptools", "prometheus_client", "structlog", "uvicorn", "uvloop"},
-        CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | {"agentbox.plan.render"},
+        CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | CONFIGURATION | {"agentbox.plan.render"},
     ),
     "supervisord": (
         "agentbox.box.boot.supervisord agentbox.box.boot.supervisord_wakeup supervisor.supervisord supervisor.http supervisor.rpcinterface",

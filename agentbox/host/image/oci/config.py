@@ -37,6 +37,8 @@ def image_config(
                 # as in passwd; agents cannot write it: curl, git, bash and Python read
                 # configuration there
                 "HOME=/var/lib/agentbox/home",
+                # one heap a program: each further one of a thread keeps a MiB that is not used
+                "MALLOC_ARENA_MAX=1",
                 f"AGENTBOX_CLOSURE_DIGEST={closure}",
                 f"AGENTBOX_REVISION={revision}",
             ],
