@@ -219,7 +219,8 @@ def _canonical(paths: Paths, path: Path) -> str:
 
 
 def _expand_devices(pattern: str) -> list[str]:
-    return sorted(glob(pattern)) if pattern.endswith("*") else [pattern]  # noqa: PTH207 - a pattern from the root
+    # The pattern begins at the root.
+    return sorted(glob(pattern)) if pattern.endswith("*") else [pattern]  # noqa: PTH207
 
 
 def _root_is_unreadable() -> bool:

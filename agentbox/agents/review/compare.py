@@ -260,7 +260,7 @@ def is_inside(path: str, target: str) -> bool:
     """Whether a link at `path` stays in the workspace: relative, and with `..` only at its
     beginning, so that no other link on the way changes its meaning."""
     parts = PurePosixPath(target).parts
-    up = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
+    up = next((index for index, name in enumerate(parts) if name != ".."), len(parts))
     return (
         not target.startswith("/")
         and up <= len(PurePosixPath(path).parts) - 1

@@ -62,7 +62,8 @@ class Record:
 
     def to_wire(self) -> dict[str, Any]:
         """Plain JSON data."""
-        return {name: to_wire(getattr(self, name)) for name in _field_names(type(self))}  # type: ignore[arg-type]
+        names = _field_names(type(self))  # type: ignore[arg-type]
+        return {name: to_wire(getattr(self, name)) for name in names}
 
     @classmethod
     def from_wire(cls, data: Any) -> Self:
@@ -103,7 +104,8 @@ def to_json(value: Any, *, ensure_ascii: bool = False) -> str:
 def _encode_default(value: Any) -> Any:
     """Called by the encoder for unknown values; it encodes the contents again."""
     if isinstance(value, Record) and type(value).to_wire is Record.to_wire:
-        return {name: getattr(value, name) for name in _field_names(type(value))}  # type: ignore[arg-type]
+        names = _field_names(type(value))  # type: ignore[arg-type]
+        return {name: getattr(value, name) for name in names}
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, (Record, datetime, bytes)):

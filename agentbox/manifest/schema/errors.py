@@ -76,7 +76,7 @@ def _key_path(path: KeyPath) -> KeyPath:
 
 def _value_path(path: KeyPath) -> KeyPath:
     """The path of the invalid value: everything before the first list."""
-    cut = next((index for index, part in enumerate(path) if isinstance(part, int)), len(path))
+    cut = next((index for index, segment in enumerate(path) if isinstance(segment, int)), len(path))
     return path[:cut]
 
 

@@ -56,7 +56,7 @@ def main(commands: socket.socket, shared_memory: SharedMemoryUsage) -> NoReturn:
         os._exit(code)
 
 
-class _WatchedTree:
+class _ScannedTree:
     def __init__(self, limits: TreeLimits) -> None:
         self.limits = limits
         self.gauges = (Gauge("tmp", limits.tmp), Gauge("branch_disk", limits.branch_disk))
@@ -96,7 +96,8 @@ def _free_space(directory: str) -> tuple[int, int, int]:
     """
     stats = os.statvfs(directory)
     available = stats.f_bavail * stats.f_frsize
-    return os.stat(directory).st_dev, available + stats.f_favail * INODE_BYTES, available  # noqa: PTH116
+    device = os.stat(directory).st_dev  # noqa: PTH116
+    return device, available + stats.f_favail * INODE_BYTES, available
 
 
 class DiskScanner:
@@ -115,7 +116,7 @@ class DiskScanner:
             shared_memory or SharedMemoryUsage(),
         )
         self._reserve = reserve
-        self._trees: dict[int, _WatchedTree] = {}  # by pid of the reaper
+        self._trees: dict[int, _ScannedTree] = {}  # by pid of the reaper
         self._free: dict[int, int] = {}  # by device
         self._frozen_at_free: float = float("inf")  # free bytes when all were last stopped
         self._next_walk = 0.0  # no directory is walked before, unless space runs out
@@ -177,7 +178,7 @@ class DiskScanner:
         if "watch" in message:
             if not self._trees:  # nothing was sampled meanwhile
                 self._free.clear()
-            watched = self._trees[message["watch"]] = _WatchedTree(TreeLimits(**message["bounds"]))
+            watched = self._trees[message["watch"]] = _ScannedTree(TreeLimits(**message["bounds"]))
             with contextlib.suppress(OSError):  # before the agent writes
                 self._free.setdefault(*_free_space(watched.limits.private)[:2])
             self._shared_memory.invalidate()
@@ -189,10 +190,11 @@ class DiskScanner:
     def _record_free_space(self) -> bool:
         """Adds the vanished bytes to every tree of the device. True if all must be stopped now."""
         lowest = float("inf")
-        devices: dict[int, list[_WatchedTree]] = {}
+        devices: dict[int, list[_ScannedTree]] = {}
         for entry in self._trees.values():
             with contextlib.suppress(OSError):  # its directory was removed with it
-                devices.setdefault(os.stat(entry.limits.private).st_dev, []).append(entry)  # noqa: PTH116
+                device = os.stat(entry.limits.private).st_dev  # noqa: PTH116
+                devices.setdefault(device, []).append(entry)
         for device, watched in devices.items():
             with contextlib.suppress(OSError):
                 _, free, available = _free_space(watched[0].limits.private)
@@ -253,7 +255,7 @@ class DiskScanner:
         return crossed
 
     def _by_bytes_written(
-        self, due: Mapping[int, _WatchedTree], members: Mapping[int, list[int]]
+        self, due: Mapping[int, _ScannedTree], members: Mapping[int, list[int]]
     ) -> Iterator[int]:
         """The trees in order of bytes written since the last walk, most first."""
         new_bytes = {}
@@ -262,7 +264,7 @@ class DiskScanner:
             new_bytes[reaper], entry.written = total - entry.written, total
         yield from sorted(new_bytes, key=lambda reaper: -new_bytes[reaper])
 
-    def _walk(self, reaper: int, entry: _WatchedTree, members: list[int]) -> bool:
+    def _walk(self, reaper: int, entry: _ScannedTree, members: list[int]) -> bool:
         """True if the tree exceeded a cap."""
         vanished = entry.vanished - entry.freed - entry.explained
         entry.vanished, entry.freed, entry.explained, started = 0, 0, 0, time.monotonic()
@@ -288,7 +290,7 @@ class DiskScanner:
             )
         return False
 
-    def _record_walk(self, entry: _WatchedTree, disk_usage: usage.DiskUsage, vanished: int) -> None:
+    def _record_walk(self, entry: _ScannedTree, disk_usage: usage.DiskUsage, vanished: int) -> None:
         """Vanished bytes that are found in this tree explain them to all trees; the rest may be in
         files that only in-flight descriptors keep.
         """
@@ -301,7 +303,7 @@ class DiskScanner:
             if other is not entry and other.device == entry.device:
                 other.explained += grown
 
-    def _check_hidden(self, reaper: int, entry: _WatchedTree) -> bool:
+    def _check_hidden(self, reaper: int, entry: _ScannedTree) -> bool:
         """Compares two walks, between which all other writers were walked too. True if a cap was
         exceeded.
         """

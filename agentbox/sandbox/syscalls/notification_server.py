@@ -144,9 +144,9 @@ class NotificationServer:
         self._connect_handler.poll()
         self._instances.poll()
 
-    def take_due(self, *, flush: bool = False) -> Iterator[SyscallDenials]:
+    def pop_due(self, *, flush: bool = False) -> Iterator[SyscallDenials]:
         """Denials that are due for a report."""
-        return self.denials.take_due(flush=flush)
+        return self.denials.pop_due(flush=flush)
 
     def _watch(self, fd: int, callback: Callable[[], None]) -> None:
         if fd in self._callbacks:

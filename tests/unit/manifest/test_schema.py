@@ -9,7 +9,7 @@ from agentbox.manifest.findings import Finding
 from agentbox.manifest.load import parse
 from agentbox.manifest.schema.examples import EXAMPLES
 from agentbox.manifest.schema.generator import type_schema
-from agentbox.manifest.types import named_types
+from agentbox.manifest.types import types_by_name
 
 BASE = "[meta]\nschema_version = 1\n"
 
@@ -229,11 +229,11 @@ def test_what_is_no_address(address: str) -> None:
     assert one(f'[api]\npublish_address = "{address}"\n').kind == "bad-value"
 
 
-@pytest.mark.parametrize("word", named_types())
+@pytest.mark.parametrize("word", types_by_name())
 def test_every_example_of_a_remedy_passes(word: str) -> None:
     """Each type word has one, and it is what the word allows."""
     (value,) = tomllib.loads(f"x = {EXAMPLES[word][1]}").values()
-    schema = type_schema(named_types()[word])
+    schema = type_schema(types_by_name()[word])
     assert list(Draft202012Validator(schema).iter_errors(value)) == []
 
 

@@ -20,7 +20,7 @@ from agentbox.manifest.schema.generator import (
     schema_text,
 )
 from agentbox.manifest.tables.slots import SLOTS, AdaptersTable
-from agentbox.manifest.types import named_types
+from agentbox.manifest.types import types_by_name
 
 ALLOWED_KEYWORDS = {
     "$schema",
@@ -132,7 +132,7 @@ def test_maps_take_names_only() -> None:
 def test_every_named_type_is_used() -> None:
     """By a key, an item or the names of a map."""
     used = {schema.get("title") for schema in schemas(manifest_schema())}
-    assert set(named_types()) <= used
+    assert set(types_by_name()) <= used
 
 
 def test_an_inherited_key_is_a_key_of_the_same_kind() -> None:

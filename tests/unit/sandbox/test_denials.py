@@ -78,12 +78,12 @@ def test_counts_wait_for_their_time() -> None:
     """Told at once when long nothing was, then not before the next tenth of a second; the last detail stays."""
     counts = DenialCounter()
     counts.add(DeniedCall(13, "connect", "a"))
-    assert [one.count for one in counts.take_due()] == [1]
+    assert [one.count for one in counts.pop_due()] == [1]
     counts.add(DeniedCall(13, "connect", "b"))
     counts.add(DeniedCall(13, "connect", "c" * 999))
-    assert list(counts.take_due()) == []
+    assert list(counts.pop_due()) == []
     assert 0 < (counts.next_poll() or 0) <= 0.1
-    assert list(counts.take_due(flush=True)) == [
+    assert list(counts.pop_due(flush=True)) == [
         SyscallDenials(rule="connect", count=2, detail="c" * 200)
     ]
     assert counts.next_poll() is None

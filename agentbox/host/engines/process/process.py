@@ -153,8 +153,8 @@ class ProcessEngine:
         if volumes:
             shutil.rmtree(root, ignore_errors=False)
             return
-        for part in ("run", "tmp", "opt", "etc"):
-            shutil.rmtree(root / part, ignore_errors=True)
+        for name in ("run", "tmp", "opt", "etc"):
+            shutil.rmtree(root / name, ignore_errors=True)
 
     def find_stored(self, name: str, state: BoxState) -> BoxRecord | None:
         """Return a record of the stored data of a box that is down, for `remove`; None if there is
@@ -248,7 +248,8 @@ def _link_workspace(workspace: Path, project: Path | None) -> None:
 
 def _chown_tree(root: Path) -> None:
     for directory, _names, files in os.walk(root):
-        for path in (directory, *(os.path.join(directory, name) for name in files)):  # noqa: PTH118  (os.walk gives strings)
+        # os.walk gives strings
+        for path in (directory, *(os.path.join(directory, name) for name in files)):  # noqa: PTH118
             os.lchown(path, BOX_UID, BOX_UID)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from agentbox.client import BoxClient
     from agentbox.contracts.events import Event
 
-_STATUS_GONE = 410  # the journal no longer stores these records
+_STATUS_EXPIRED = 410  # the journal no longer stores these records
 _MAX_STEP = 10_000  # records that the box scans in one call
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 
@@ -100,7 +100,7 @@ def _read_newest(
         try:
             events = [*_read_between(client, query, since, last), *events]
         except ApiError as error:
-            if error.status != _STATUS_GONE:
+            if error.status != _STATUS_EXPIRED:
                 raise
             oldest = int(error.problem["oldest"])
         else:
