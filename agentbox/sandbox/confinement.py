@@ -16,7 +16,7 @@ from agentbox.core.linux import kernel, landlock
 from agentbox.core.linux.landlock import PathRule
 from agentbox.core.linux.path_opener import Boundary
 from agentbox.sandbox.launcher import preopened
-from agentbox.sandbox.seccomp import agent_filter
+from agentbox.sandbox.seccomp import agent_filter, installation
 
 ABI_SIGNALS: Final = landlock.SCOPES_MIN_ABI
 ABI_FILES: Final = landlock.DEVICES_MIN_ABI
@@ -99,7 +99,7 @@ def prepare() -> None:
     """
     preopened.system_paths()
     for forks in (True, False):  # by keyword as in `apply`, or the cache key differs
-        agent_filter.build(agent_filter.current_machine(), network=False, forks=forks)
+        agent_filter.build(installation.current_machine(), network=False, forks=forks)
 
 
 def probe_enforcement(*, network: bool) -> dict[str, bool]:
@@ -157,8 +157,8 @@ def install_filter(*, network: bool, forks: bool) -> int:
     # one that is kept opens files of other users, where Landlock allows it. In a container there is
     # none.
     kernel.drop_capabilities_except(kernel.DAC_OVERRIDE)
-    return agent_filter.install(
-        agent_filter.build(agent_filter.current_machine(), network=network, forks=forks)
+    return installation.install(
+        agent_filter.build(installation.current_machine(), network=network, forks=forks)
     )
 
 

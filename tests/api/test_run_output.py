@@ -11,7 +11,7 @@ from helpers import until
 from support.api_box import ApiBox
 
 from agentbox.client import BoxClient
-from agentbox.host.cli.commands.agents import run
+from agentbox.host.cli.commands.agents import task_output
 
 MIB = 1 << 20
 COUNTED = "import sys\nfor n in range({lines}): sys.stdout.write('%07d\\n' % n)"  # 8 bytes a line
@@ -97,7 +97,7 @@ def test_lost_output_is_told(box: ApiBox, client: BoxClient) -> None:
     flood = {"name": "flood", "argv": list(counted(8 * MIB)), "profile": "sandboxed"}
     task_id = client.submit_task(flood).task_id
     until(lambda: client.task(task_id).final)
-    reader = run._LogReader(client, task_id, run._BufferSink())
+    reader = task_output.LogReader(client, task_id, task_output.BufferSink())
     assert reader.read().state == "succeeded"
     assert reader.output_lost
     done = agentbox(box, "task", "logs", task_id)

@@ -13,9 +13,10 @@ from pathlib import Path
 from agentbox.core.paths import PREFIX_VARIABLE, Paths
 from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.docker.daemon import start_ticks
+from agentbox.host.engines.process.box_files import write_box_files
 from agentbox.host.engines.process.box_processes import box_pids
 from agentbox.host.engines.process.identity import become_box_user
-from agentbox.host.engines.process.process import ProcessEngine, boot, write_box_files
+from agentbox.host.engines.process.process import ProcessEngine, boot
 from agentbox.host.engines.state import BoxRecord
 from harness.box import API_PORT, NAME, Box, Options, Ran
 from harness.plans import plan_of

@@ -8,7 +8,7 @@ import pytest
 from agentbox.agents.registry import denial_classes
 from agentbox.agents.registry.denial_classes import BENIGN_A_MINUTE, DenialClassifier, load_classes
 from agentbox.core.errors import AgentboxError
-from agentbox.sandbox.seccomp.agent_filter import REFUSED
+from agentbox.sandbox.seccomp.call_sets import REFUSED
 
 SOCKET = ("reaper", "socket", "unix-stream-nonblock-cloexec")
 

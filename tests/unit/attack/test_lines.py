@@ -11,7 +11,7 @@ import pytest
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.doctor import attack_archive
-from agentbox.host.doctor.attack_runner import case_result
+from agentbox.host.doctor.attack_results import case_result
 from agentbox.sandbox.attacks.attempts import run_attempt, run_each, syscall, worst
 from agentbox.sandbox.attacks.case import (
     ABSENT,

@@ -37,7 +37,7 @@ WRITERS = {
     "output.py": "the printer", "agent_output.py": "the printer of bytes", "stdio.py": "opens them", "progress_bars.py": "bars",
     "manifest_diff.py": "the manifest's text", "validation.py": "the manifest's text",
     "commands/agents/agent.py": "an error, made plain", "commands/box/doctor.py": "JSON and JUnit", "commands/data/events.py": "the log view",
-    "commands/box/logs.py": "the log view", "commands/agents/run.py": "a sentence of its own", "stages/prerequisites.py": "a question",
+    "commands/box/logs.py": "the log view", "commands/agents/task_output.py": "a sentence of its own", "stages/prerequisites.py": "a question",
 }  # fmt: skip
 HOSTILE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\r\n1  root  trusted\x9b31m\u202e\x00\x7f"
 OBEYED = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")

@@ -10,7 +10,7 @@ import struct
 import pytest
 
 from agentbox.sandbox.seccomp import agent_filter as seccomp
-from agentbox.sandbox.seccomp import bpf
+from agentbox.sandbox.seccomp import bpf, call_sets
 from agentbox.sandbox.seccomp.syscalls import AARCH64, CALLS, MACHINES, X86_64, Machine
 
 DONE, ENOSYS, EINVAL = (
@@ -121,14 +121,14 @@ def test_each_call_gets_its_answer(machine: Machine, network: bool) -> None:
         name = numbers.get(call, "")
         found = run(program, call, architecture=machine.audit)
         if name in (
-            *seccomp.REFUSED,
-            *seccomp.UNKNOWN,
-            *seccomp.FORK_CALLS,
-            *seccomp.OF_A_PATH,
-            *seccomp.INOTIFY_CALLS,
-            seccomp.ADD_WATCH,
-            *seccomp.EPOLL_CALLS,
-            *seccomp.LANDLOCK_CALLS,
+            *call_sets.REFUSED,
+            *call_sets.UNKNOWN,
+            *call_sets.FORK_CALLS,
+            *call_sets.OF_A_PATH,
+            *call_sets.INOTIFY_CALLS,
+            call_sets.ADD_WATCH,
+            *call_sets.EPOLL_CALLS,
+            *call_sets.LANDLOCK_CALLS,
             "clone",
             "socket",
             "socketpair",
@@ -138,9 +138,9 @@ def test_each_call_gets_its_answer(machine: Machine, network: bool) -> None:
             assert found == (bpf.ALLOW if name == "setpriority" else ASKED)
         elif name == "setsockopt":  # of no option
             assert found == (bpf.ALLOW if network else ASKED)
-        elif name in seccomp.BY_REFERENCE:
+        elif name in call_sets.BY_REFERENCE:
             assert found == EINVAL
-        elif name in seccomp.NETWORK_CALLS:
+        elif name in call_sets.NETWORK_CALLS:
             assert found == (bpf.ALLOW if network else ASKED), name
         elif name == "clone3":
             assert found == ENOSYS
@@ -221,7 +221,7 @@ def test_arguments_decide(
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-@pytest.mark.parametrize("call", seccomp.LANDLOCK_CALLS)
+@pytest.mark.parametrize("call", call_sets.LANDLOCK_CALLS)
 def test_the_launchers_own_rulesets_pass(machine: Machine, call: str) -> None:
     """By both words; with a bit of either wrong it is asked."""
     program = seccomp.build(machine, network=False, cookie=OWN)

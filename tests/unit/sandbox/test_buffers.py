@@ -7,7 +7,7 @@ import pytest
 from support.confined_process import EVERYWHERE, run_json
 
 from agentbox.sandbox.confinement import Confinement
-from agentbox.sandbox.seccomp.agent_filter import current_machine
+from agentbox.sandbox.seccomp.installation import current_machine
 from agentbox.sandbox.syscalls.buffers import CONNECTION_BYTES, END_BYTES
 from agentbox.sandbox.syscalls.socket_diag import SocketDiag
 

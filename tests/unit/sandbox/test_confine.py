@@ -13,7 +13,7 @@ from support.confined_process import EVERYWHERE, run_json, run_python
 from agentbox.core.linux import landlock
 from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement, missing_mechanisms
-from agentbox.sandbox.seccomp.agent_filter import current_machine
+from agentbox.sandbox.seccomp.installation import current_machine
 
 USER = 1000  # whose processes the tests are when they run as root
 FREE = Confinement(grants=(EVERYWHERE,))
