@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from support.api_box import TOKEN, ApiBox
-from support.journal_forgery import edit_file
+from support.journal_edits import edit_file
 
 from agentbox.adapters.events.journal.verify import verify
 from agentbox.client import BoxClient

@@ -2,13 +2,13 @@
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commandline import agentbox
 from helpers import read_all, spec, until
+from state_calls import bearer, end, journal, refused_as, token_of
 from support.api_box import ApiBox
 from support.gateway_box import GatewayBox
 from support.plans import plan_of
@@ -29,7 +29,6 @@ command = ["sh", "-c", '{SAYS_TOKEN}']
 max_instances = 5
 state = "shared"
 """
-SCOPES = ["agents:read", "agents:write", "beads:write", "memory:read"]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +58,7 @@ def lives(client: BoxClient, gateway: GatewayBox) -> Iterator[Callable[..., Any]
         )
         made.append(agent.agent_id)
         agent_apis.append(
-            AgentApiClient(f"http://127.0.0.1:{gateway.port}", _token(client, agent.agent_id))
+            AgentApiClient(f"http://127.0.0.1:{gateway.port}", token_of(client, agent.agent_id))
         )
         return agent, agent_apis[-1]
 
@@ -198,7 +197,7 @@ def test_a_restart_keeps_the_state(
         until(lambda: client.agents.get(agent.agent_id).generation == 2)
     assert client.agents.get(agent.agent_id).state_id == agent.state_id
     with AgentApiClient(
-        f"http://127.0.0.1:{gateway.port}", _token(client, agent.agent_id, line=1)
+        f"http://127.0.0.1:{gateway.port}", token_of(client, agent.agent_id, line=1)
     ) as again:
         assert again.call("pod.read", path="left")["content"] == "kept"
 
@@ -284,41 +283,3 @@ def test_states_of_runs_go_after_keep_days(own_box: Callable[..., ApiBox]) -> No
     assert [(one["state_id"], one["memory"], one["by"]) for one in removed] == [
         (state_id, 1, "state.keep_days")
     ]
-
-
-@contextmanager
-def bearer(box: ApiBox, client: BoxClient, name: str) -> Iterator[BoxClient]:
-    """A client with a token of that name."""
-    made = client.call("create_token", body={"name": name, "scopes": SCOPES})
-    with box.client(made["value"]) as found:
-        yield found
-
-
-def refused_as(call: Callable[[], Any]) -> str:
-    """The word of the error."""
-    with pytest.raises(ApiError) as caught:
-        call()
-    return caught.value.code
-
-
-def end(client: BoxClient, agent_id: str) -> None:
-    agent = client.agents.get(agent_id)
-    if agent.exit is None or agent.state == "running":
-        client.agents.terminate(agent_id, agent.generation, grace_s=0)
-
-
-def journal(client: BoxClient) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = client.call(
-        "read_events", query={"since": -1, "limit": 1000, "types": "state.*"}
-    )["events"]
-    return found
-
-
-def _token(client: BoxClient, agent_id: str, line: int = 0) -> str:
-    """A line of its stdout: each life of SAYS_TOKEN prints its token."""
-
-    def output() -> str:
-        items = client.agents.stream(agent_id, follow=False)
-        return b"".join(item.data for item in items if item.kind == "stdout").decode()
-
-    return str(until(lambda: output().count("\n") > line and output().splitlines()[line]))

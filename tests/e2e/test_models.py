@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from desk import Desk, wait_for
-from support.model_formats import ModelTurn
 from support.model_server import ModelServer, play_script
+from support.model_turns import ModelTurn
 
 UP = ("--engine", "process")
 KEY = "operator-key-0123456789abcdef"

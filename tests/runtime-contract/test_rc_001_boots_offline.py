@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness.box import API_PORT, NAME
 from harness.container import NETWORK, DockerBox, docker
 from harness.offline import network_reachable, offline
+from harness.outcomes import API_PORT, NAME
 from harness.process import ProcessBox
 from harness.waiting import wait_for
 

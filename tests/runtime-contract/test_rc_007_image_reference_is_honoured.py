@@ -7,9 +7,9 @@ Column D. The registry is one on loopback that speaks the distribution protocol;
 from collections.abc import Callable
 
 import pytest
-from harness.box import Ran
 from harness.container import DockerBox, docker
 from harness.images import Images
+from harness.outcomes import Ran
 from harness.registry import registry
 
 

@@ -5,7 +5,8 @@ Columns D and H.
 
 from collections.abc import Callable
 
-from harness.box import MANIFEST, NAME, Box
+from harness.box import Box
+from harness.outcomes import MANIFEST, NAME
 from harness.process import ProcessBox
 from harness.waiting import wait_for
 

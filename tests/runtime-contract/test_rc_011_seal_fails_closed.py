@@ -8,8 +8,9 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from harness.box import MANIFEST, PYTHON, SENTINEL, Box
+from harness.box import PYTHON, SENTINEL, Box
 from harness.container import DockerBox
+from harness.outcomes import MANIFEST
 from harness.process import ProcessBox
 from harness.waiting import wait_for
 

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from harness.agents import client_of, places, python_spec, wait_served
-from harness.box import API_PORT, Box
+from harness.box import Box
+from harness.outcomes import API_PORT
 from harness.waiting import wait_for
 
 REFUSALS = (errno.EACCES, errno.EPERM)

@@ -7,9 +7,10 @@ Columns D and H.
 import json
 from collections.abc import Callable
 
-from harness.box import MANIFEST, METRICS_PORT, Box
+from harness.box import Box
 from harness.collector import collector
 from harness.container import NETWORK, DockerBox, docker
+from harness.outcomes import MANIFEST, METRICS_PORT
 from harness.waiting import wait_for
 
 DEFAULT_PORT = 9091

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from harness.box import METRICS_PORT
 from harness.container import DockerBox, docker
 from harness.faults import remount
+from harness.outcomes import METRICS_PORT
 from harness.waiting import wait_for
 from mutants.mutant import instead, without
 

@@ -11,8 +11,9 @@ from threading import Event
 from typing import Any
 
 import pytest
-from harness.box import API_PORT, MANIFEST, METRICS_PORT, Box, Options
+from harness.box import Box
 from harness.container import DockerBox
+from harness.outcomes import API_PORT, MANIFEST, METRICS_PORT, Options
 from harness.process import ProcessBox
 from harness.waiting import wait_for
 

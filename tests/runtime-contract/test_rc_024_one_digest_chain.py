@@ -6,8 +6,8 @@ Column D.
 import json
 import re
 
-from harness.box import METRICS_PORT
 from harness.container import DockerBox, docker
+from harness.outcomes import METRICS_PORT
 
 
 def test_rc_024(running_docker: DockerBox) -> None:

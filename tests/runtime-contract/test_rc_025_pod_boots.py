@@ -7,8 +7,8 @@ What podman 4.3 forces to be masked is in harness/pod.py, one line each.
 from pathlib import Path
 from typing import Any
 
-from harness.box import MANIFEST
 from harness.images import Images
+from harness.outcomes import MANIFEST
 from harness.plans import plan_of
 from harness.pod import SECRETS, Pod
 

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.box import API_PORT, METRICS_PORT, Answer, Box
+from harness.box import Box
+from harness.outcomes import API_PORT, METRICS_PORT, Answer
 from harness.waiting import wait_for
 
 GOLDEN = Path(__file__).parent / "golden"

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from harness.agents import client_of, python_spec
 from harness.benches import keep, livez
-from harness.box import API_PORT, Box
+from harness.box import Box
+from harness.outcomes import API_PORT
 from harness.waiting import wait_for
 
 from agentbox.client import AsyncBoxClient

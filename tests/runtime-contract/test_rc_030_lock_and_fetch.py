@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
@@ -13,33 +12,10 @@ from pathlib import Path
 import pytest
 from harness.checkout import Checkout
 from harness.mirror import Deb, Mirror, Wheel
+from harness.mirrored_packages import DEBS, WHEELS
 
 from agentbox.host.packages.store.nix_store import flat_path
 from agentbox.plan.lockfile.reader import parse_lock
-
-BIG = 300_000
-SEED = [
-    Deb("busybox-static", "1:1.37.0-1", files={"usr/bin/busybox": b"busybox"}),
-    Deb("bash-static", "5.2-1", files={"usr/bin/bash-static": b"bash"}),
-]
-DEBS = [
-    Deb("git", "1:2.47.3-0", depends="libc6 (>= 2.38), perl"),
-    Deb("perl", "5.40.1-6", files={"usr/bin/perl": os.urandom(BIG)}),
-    Deb("libc6", "2.41-12"),
-    Deb("python3", "3.13.5-1", depends="libc6"),
-    *SEED,
-]
-WHEELS = [
-    Wheel(
-        "uvicorn",
-        "0.54.0",
-        ("click>=8", 'tomli; python_version < "3.12"', 'only-new; python_version >= "3.13"'),
-    ),
-    Wheel("click", "8.5.1"),
-    Wheel("tomli", "2.0"),
-    Wheel("only-new", "1.0"),
-    Wheel("installer", "1.1.0"),
-]
 
 
 @pytest.fixture

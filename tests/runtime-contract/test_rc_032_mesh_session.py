@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.box import API_PORT, MANIFEST, Options
 from harness.container import DockerBox, docker
 from harness.images import Images
+from harness.outcomes import API_PORT, MANIFEST, Options
 from harness.tls import tls_front
 from harness.waiting import wait_for
 

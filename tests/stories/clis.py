@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from npm_tools import NPM
-from support.model_formats import ModelTurn, ToolUse
 from support.model_server import play_script
+from support.model_turns import ModelTurn, ToolUse
 
 from agentbox.core.paths import HostPaths
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from clis import CLAUDE, CODEX, TASK, Agent
-from support.model_formats import ModelTurn
 from support.model_server import ModelServer
+from support.model_turns import ModelTurn
 from terminal import Session
 from trial import forget
 

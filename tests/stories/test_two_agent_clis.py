@@ -11,8 +11,8 @@ from typing import Any
 import key_search
 import pytest
 from clis import CLAUDE, CODEX, END, TASK, Agent, place
-from support.model_formats import ModelTurn
 from support.model_server import ModelServer
+from support.model_turns import ModelTurn
 from support.story_box import StoryBox
 
 from agentbox.client.sync.agents import AgentsClient

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentbox.client import BoxClient
-from harness.box import API_PORT, Box
+from harness.box import Box
+from harness.outcomes import API_PORT
 from harness.waiting import wait_for
 
 _PATHS = """

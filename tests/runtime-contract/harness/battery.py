@@ -14,8 +14,9 @@ from agentbox.host.doctor.check_result import CheckResult
 from agentbox.sandbox.attacks.case import AttackCase
 from agentbox.sandbox.attacks.catalogue import CASES
 from harness.agents import client_of
-from harness.box import MANIFEST, PYTHON
+from harness.box import PYTHON
 from harness.container import DockerBox
+from harness.outcomes import MANIFEST
 from harness.waiting import wait_for
 
 _KEY: Final = "MODEL_KEY"

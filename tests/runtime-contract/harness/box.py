@@ -9,25 +9,16 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.engines.state import BoxState
 from agentbox.plan.model import Plan
+from harness.outcomes import API_PORT, NAME, Answer, Options, Ran
 from harness.waiting import wait_for
 
-NAME = "agentbox-rc"
-API_PORT = 19090
-METRICS_PORT = 19091
-MANIFEST = f"""\
-meta = {{ schema_version = 1, name = "{NAME}" }}
-api = {{ port = {API_PORT} }}
-observability = {{ metrics_port = {METRICS_PORT} }}
-adapters = {{ pods = {{ use = "local-fs" }}, memory = {{ use = "local-sqlite" }} }}
-"""
 PYTHON = "/opt/agentbox/venv/bin/python"
 SENTINEL = "/run/agentbox/bootstrap.done"
 _RUNS_SECONDS = 0.5
@@ -35,56 +26,6 @@ _SUPERVISOR = (
     "import sys; from agentbox.core.paths import Paths; from agentbox.box.supervision.rpc import SupervisorClient;"
     "client = SupervisorClient(Paths.for_this_process());"
 )
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One HTTP answer, whole."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-@dataclass(frozen=True)
-class Ran:
-    """A program that ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-@dataclass
-class Options:
-    """What a test changes about the box before it starts."""
-
-    manifest: str = MANIFEST
-    mounted: str = (
-        ""  # a manifest that is mounted though the box was rendered from `manifest`; "" = the same
-    )
-    hooks: dict[str, str] = field(
-        default_factory=dict
-    )  # AGENTBOX_TEST_*; picks the image with test hooks
-    test_hooks: bool = False
-    strict: bool = False
-    secrets: dict[str, str] = field(default_factory=dict)
-    alter: Callable[[Plan], Plan] | None = (
-        None  # another plan than the manifest's is baked into the image
-    )
-    small_workspace: bool = False  # /workspace is a file system of a few MiB
-    # Containers only:
-    service: dict[str, Any] = field(
-        default_factory=dict
-    )  # merged by compose over the rendered service
-    volumes: dict[str, Any] = field(default_factory=dict)  # the same for the compose file's volumes
-    files: dict[str, bytes] = field(default_factory=dict)  # laid over files of the image
-    edit: Callable[[str], str] | None = None  # of the rendered compose text
-    image_ref: str = ""  # AGENTBOX_IMAGE_REF in the operator's environment
 
 
 class Box(ABC):

@@ -13,8 +13,9 @@ from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.docker.compose import FILE, compose_command, write_compose_directory
 from agentbox.host.engines.state import BoxRecord
 from agentbox.plan.render.options import IMAGE_VARIABLE
-from harness.box import API_PORT, NAME, Box, Options, Ran
+from harness.box import Box
 from harness.images import Images
+from harness.outcomes import API_PORT, NAME, Options, Ran
 from harness.overlay import baked, lay_over
 from harness.plans import plan_of
 

@@ -21,7 +21,7 @@ from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.docker.docker_cli import docker
 from agentbox.host.image.archive import BuildResult
 from agentbox.host.image.nix_build import build
-from harness.box import MANIFEST
+from harness.outcomes import MANIFEST
 from harness.overlay import BOX, Records
 
 REPOSITORY = (

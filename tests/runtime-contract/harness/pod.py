@@ -23,7 +23,7 @@ from agentbox.plan.model import Plan
 from agentbox.plan.render.kubernetes.objects import kubernetes
 from agentbox.plan.render.options import Options
 from agentbox.plan.render.seccomp import seccomp_text
-from harness.box import NAME, Ran
+from harness.outcomes import NAME, Ran
 from harness.waiting import wait_for
 
 POD = f"{NAME}-pod"

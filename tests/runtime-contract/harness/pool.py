@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.box import Box, Options
+from harness.box import Box
 from harness.container import DockerBox, remove_network
 from harness.images import Images
+from harness.outcomes import Options
 from harness.process import ProcessBox
 
 

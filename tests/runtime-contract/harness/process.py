@@ -18,7 +18,8 @@ from agentbox.host.engines.process.box_processes import box_pids
 from agentbox.host.engines.process.identity import become_box_user
 from agentbox.host.engines.process.process import ProcessEngine, boot
 from agentbox.host.engines.state import BoxRecord
-from harness.box import API_PORT, NAME, Box, Options, Ran
+from harness.box import Box
+from harness.outcomes import API_PORT, NAME, Options, Ran
 from harness.plans import plan_of
 from harness.waiting import wait_for
 

@@ -15,6 +15,7 @@ import rfc8785
 from agentbox_testkit.clock import ManualClock
 from agentbox_testkit.contracts.events_received import foreign_journal
 from agentbox_testkit.local_store import LocalStore
+from support.journal_edits import edit_file, remove, write_lines
 from support.journal_forgery import (
     ATTACKS,
     FIRST,
@@ -24,9 +25,6 @@ from support.journal_forgery import (
     SECOND_SEAL,
     THIRD,
     TRUNCATIONS,
-    edit_file,
-    remove,
-    write_lines,
 )
 
 from agentbox.adapters.events.journal.prune import prune

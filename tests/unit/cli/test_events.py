@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from agentbox_testkit.clock import ManualClock
 from agentbox_testkit.local_store import LocalStore
-from support.journal_forgery import edit_file
+from support.journal_edits import edit_file
 
 from agentbox.contracts.events import NewEvent
 

@@ -5,7 +5,6 @@ import json
 import httpx
 import pytest
 from support.agent_api_caller import (
-    ALL_TOOLS,
     FIRST_AGENT_ID,
     SECOND_AGENT_ID,
     AgentApiCaller,
@@ -224,15 +223,6 @@ async def test_rights_decide_and_each_refusal_is_counted(
     assert agent_api.authorizer.refusals == [(FIRST_AGENT_ID, "agent-api", "tool call")] * 2
     await first_agent.call("tool.invoke", name="memory/store", arguments={"key": "k", "value": 1})
     assert await first_agent.error_code("agent.spawn", name="somebody") == "permission-denied"
-
-
-async def test_what_waits_for_approval_is_refused(agent_api: GatewayFixture) -> None:
-    """A right alone does not open it."""
-    agent_api.authorizer.add("asks", "t3", ALL_TOOLS, approval_required=("tool:pod/*",))
-    agent = AgentApiCaller(agent_api, "t3")
-    assert await agent.error_code("pod.write", path="x", content="y") == "permission-denied"
-    assert (await agent.request("identity.sign"))["error"]["data"]["code"] == "identity-disabled"
-    await agent.http.aclose()
 
 
 async def test_a_secret_that_was_given(

@@ -4,6 +4,10 @@ from typing import Any
 
 import httpx
 import pytest
+from support.agent_api_caller import (
+    ALL_TOOLS,
+    AgentApiCaller,
+)
 from support.fake_authorizer import right
 from support.gateway_fixture import GatewayFixture
 
@@ -67,3 +71,12 @@ async def test_asked_ahead(gateway: GatewayFixture, asks: Any) -> None:
     ):  # fmt: skip
         assert await asks("approval.request", **wrong) == "validation"
     assert len(gateway.authorizer.approval_requests) == 2
+
+
+async def test_what_waits_for_approval_is_refused(agent_api: GatewayFixture) -> None:
+    """A right alone does not open it."""
+    agent_api.authorizer.add("asks", "t3", ALL_TOOLS, approval_required=("tool:pod/*",))
+    agent = AgentApiCaller(agent_api, "t3")
+    assert await agent.error_code("pod.write", path="x", content="y") == "permission-denied"
+    assert (await agent.request("identity.sign"))["error"]["data"]["code"] == "identity-disabled"
+    await agent.http.aclose()

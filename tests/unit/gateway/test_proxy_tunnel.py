@@ -5,14 +5,12 @@ import socket
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from support.fake_authorizer import right
 from support.gateway_fixture import TOKEN, GatewayFixture, serve_tcp
 
 from agentbox.box.supervision.applied_plan import store_applied
-from agentbox.gateway.proxy.traffic_ledger import TrafficLedger
 from agentbox.policy.rights.authorization import Ancestor
 
 Start = Callable[..., Awaitable[GatewayFixture]]
@@ -228,32 +226,6 @@ async def test_what_is_applied_holds_for_the_next_connection(start: Start) -> No
             ),
         )
         assert (await gateway.open_tunnel(f"127.0.0.1:{port}"))[2][9:12] == "403"
-
-
-def test_a_damaged_account_counts_from_nothing(tmp_path: Path) -> None:
-    """And the next is kept as ever."""
-    file = tmp_path / "egress.json"
-    for damaged in ("", "{", "[]", '{"a": 1}', '{"a": {"x": 1}}'):
-        file.write_text(damaged)
-        spent = TrafficLedger(file)
-        spent.add("one", 5)
-        spent.save()
-        assert TrafficLedger(file).total("one") == 5
-
-
-def test_bytes_of_yesterday_count_no_more(tmp_path: Path) -> None:
-    """24 hours, by the hour."""
-    now = [1_000_000_000.0]
-    spent = TrafficLedger(tmp_path / "egress.json", lambda: now[0])
-    spent.add("one", 5)
-    now[0] += 23 * 3600
-    spent.add("one", 7)
-    assert spent.total("one") == 12
-    now[0] += 3600
-    assert spent.total("one") == 7
-    spent.save()
-    now[0] += 24 * 3600
-    assert TrafficLedger(tmp_path / "egress.json", lambda: now[0]).total("one") == 0
 
 
 async def test_two_hundred_tunnels_at_once(start: Start) -> None:

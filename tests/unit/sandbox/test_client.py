@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from agentbox_testkit.wait import wait_until
+from support.launched import below, descriptors, over, read_all, shell
 
 from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
@@ -40,38 +41,6 @@ def launch(tmp_path: Path) -> Launch:
         cwd=str(tmp_path),
         roots=(str(tmp_path.resolve()),),
     )
-
-
-def shell(launch: Launch, script: str) -> Launch:
-    return replace(launch, argv=("sh", "-c", script))
-
-
-async def read_all(fd: int) -> bytes:
-    def read() -> bytes:
-        with os.fdopen(fd, "rb") as stream:
-            return stream.read()
-
-    return await asyncio.to_thread(read)
-
-
-async def over(agent: AgentProcess) -> tuple[int | None, int | None, str]:
-    """Waits for the end; code, signal, cause."""
-    async with asyncio.timeout(10):
-        ended = await agent.ended
-    agent.close_descriptors()
-    return ended.code, ended.signal, ended.cause
-
-
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-
-
-def below(pid: int | None) -> list[int]:
-    """Living descendants of a process, itself included."""
-    assert pid is not None
-    table = tree.scan()
-    rows = [table[pid]] if pid in table else []
-    return [row.pid for row in [*rows, *tree.descendants(table, [pid])] if row.state not in "ZX"]
 
 
 async def test_the_leader_is_in_a_session_of_its_own(

@@ -8,7 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.confined_process import EVERYWHERE, run_json, run_python
+from support.confined_process import run_json, run_python
+from support.confinements import FREE, SYSTEM
 
 from agentbox.core.linux import landlock
 from agentbox.core.linux.landlock import PathRule
@@ -16,10 +17,6 @@ from agentbox.sandbox.confinement import Confinement, missing_mechanisms
 from agentbox.sandbox.seccomp.installation import current_machine
 
 USER = 1000  # whose processes the tests are when they run as root
-FREE = Confinement(grants=(EVERYWHERE,))
-SYSTEM = tuple(
-    PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc")
-)
 
 
 def test_this_kernel_confines() -> None:
@@ -278,32 +275,6 @@ with multiprocessing.get_context("fork").Pool(2) as pool: pooled = pool.map(abs,
 said(forked=forked, pooled=pooled, shell=subprocess.run(["sh", "-c", "echo a | cat"], stdout=-1).stdout.decode())
 """
     assert run_json(script, FREE) == {"forked": 3, "pooled": [1, 2], "shell": "a\n"}
-
-
-@pytest.mark.parametrize(
-    ("known", "lacks"),
-    [(0, {"filesystem", "signals"}), (3, {"filesystem", "signals"}), (5, {"signals"})],
-)
-def test_an_older_kernel_is_refused_unless_it_is_allowed(known: int, lacks: set[str]) -> None:
-    """The mechanism is named; with leave of the manifest the rest is applied."""
-    assert set(missing_mechanisms(known)) == lacks
-    refused = run_python("said()", FREE, known)
-    assert refused.returncode != 0
-    assert all(name in refused.stderr for name in lacks)
-    allowed = replace(FREE, allow_degraded=tuple(lacks))
-    script = "said(held=seccomp.is_installed(), unix=tried(lambda: socket.socket(socket.AF_UNIX)))"
-    assert run_json(script, allowed, landlock_abi=known) == {"held": True, "unix": "EACCES"}
-
-
-@pytest.mark.parametrize("known", [1, 2, 3, 4, 5, 6])
-def test_an_older_abi_still_closes_paths(known: int, tmp_path: Path) -> None:
-    """What that ABI knows is asked of it, and nothing that it does not know."""
-    (tmp_path / "file").touch()
-    confinement = Confinement(grants=SYSTEM, allow_degraded=("filesystem", "signals"))
-    script = "said(read=tried(lambda: open(sys.argv[1]).close()))"
-    assert run_json(script, confinement, str(tmp_path / "file"), landlock_abi=known) == {
-        "read": "EACCES"
-    }
 
 
 def test_a_foreign_call_kills() -> None:

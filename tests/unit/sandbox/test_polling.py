@@ -93,7 +93,7 @@ for _, _, writing in made: os.write(writing, b"x")
 events = all(one.poll(5) == [(reading, select.EPOLLIN)] for one, reading, _ in made)
 old = [libc.epoll_create(1), libc.epoll_create1(0), libc.epoll_create1(os.O_CLOEXEC)]
 flags = [bool(fcntl.fcntl(one, fcntl.F_GETFD)) for one in old]
-refused = [call(seccomp.current_machine().number("epoll_create1"), flags) for flags in (1, -1)]
+refused = [call(installation.current_machine().number("epoll_create1"), flags) for flags in (1, -1)]
 said(events=events, nested=len(outer.poll(5)), flags=flags, refused=refused)
 """, 2048 * MIB)  # fmt: skip
     assert found == {

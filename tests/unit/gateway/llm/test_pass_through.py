@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
-from support.model_formats import ModelTurn
 from support.model_gateway import KEY, ModelGatewayFixture, model_gateway
 from support.model_server import ModelServer, ServerFault, play_script
+from support.model_turns import ModelTurn
 
 TEXT = "The answer is forty-two, as everybody knows."
 CALLS = {

@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 from agentbox_testkit.wait import wait_until
-from support.model_formats import ModelTurn
 from support.model_gateway import BUDGET, ModelGatewayFixture, model_gateway
 from support.model_server import ModelServer, ServerFault, play_script
+from support.model_turns import ModelTurn
 
 LONG = ModelTurn(text="word " * 200, tokens=300)
 
