@@ -30,7 +30,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "image.systems": (
         "agentbox/plan/lockfile",
-        "agentbox/plan/placeholders.py",
+        "agentbox/plan/features/placeholders.py",
         "agentbox/host/packages",
     ),
     "image.*": ("agentbox/host/packages", "agentbox/host/image"),

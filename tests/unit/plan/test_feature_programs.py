@@ -4,8 +4,8 @@ import pytest
 
 from agentbox.manifest.features.model import Feature, FixedPort
 from agentbox.plan.errors import PlanError
-from agentbox.plan.from_features import Contribution
-from agentbox.plan.from_features import build_contribution as contribution_of
+from agentbox.plan.features.additions import Contribution
+from agentbox.plan.features.additions import build_contribution as contribution_of
 from agentbox.plan.model import Password, Port, Program, ReadySignal, VolumePlan
 from agentbox.plan.network import check_ports
 from agentbox.plan.programs import check_names, stop_budget

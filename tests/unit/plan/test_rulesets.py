@@ -9,7 +9,7 @@ from support.plans import plan_of
 from agentbox.core.paths import Paths
 from agentbox.manifest.features.loader import load_features
 from agentbox.plan.errors import PlanError
-from agentbox.plan.from_features import build_contribution
+from agentbox.plan.features.additions import build_contribution
 from agentbox.plan.model import Device, ExceptionPlan, Plan, Program, Ruleset, VolumePlan
 
 FEATURES: Final = {name: row for name, row in load_features().items() if row.programs}
