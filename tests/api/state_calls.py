@@ -22,7 +22,7 @@ def bearer(box: ApiBox, client: BoxClient, name: str) -> Iterator[BoxClient]:
 
 
 def refused_as(call: Callable[[], Any]) -> str:
-    """The word of the error."""
+    """The code of the error."""
     with pytest.raises(ApiError) as caught:
         call()
     return caught.value.code
@@ -42,7 +42,7 @@ def journal(client: BoxClient) -> list[dict[str, Any]]:
 
 
 def token_of(client: BoxClient, agent_id: str, line: int = 0) -> str:
-    """A line of its stdout: each life of SAYS_TOKEN prints its token."""
+    """A line of its stdout: each run of SAYS_TOKEN prints its token."""
 
     def output() -> str:
         items = client.agents.stream(agent_id, follow=False)

@@ -12,7 +12,7 @@ from support.api_box import ApiBox
 
 @pytest.fixture
 def guarded(own_box: Callable[..., ApiBox]) -> Iterator[httpx.Client]:
-    """A box whose policy for pods is strict, as a manifest has it by default."""
+    """A box whose policy for pods is strict, as in a default manifest."""
     with pods_of(
         own_box(orchestrator=False, privacy=tables.privacy(policy={"pods": "strict"}))
     ) as client:
@@ -20,7 +20,7 @@ def guarded(own_box: Callable[..., ApiBox]) -> Iterator[httpx.Client]:
 
 
 def test_private_data_in_a_large_text_is_masked_on_its_way(guarded: httpx.Client) -> None:
-    """Wherever it lies, cut by any piece; binary bodies pass; a body that was changed gets no tag."""
+    """At any position, split between any chunks; binary bodies pass; a changed body gets no tag."""
     key = "AKIA" + "ABCDEFGH12345678"
     text = ("word " * 20_000 + key + " ") * 12
     pieces = (text.encode()[at : at + 65_521] for at in range(0, len(text), 65_521))

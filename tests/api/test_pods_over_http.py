@@ -81,7 +81,7 @@ def test_a_large_body_is_streamed(http: httpx.Client, folder: str, size: int) ->
 def test_ranges(
     http: httpx.Client, folder: str, wanted: str, status: int, part: slice, told: str | None
 ) -> None:
-    """One range of bytes; what is no range is ignored, what lies outside is 416 with the size."""
+    """One range of bytes; an invalid range is ignored, one outside is 416 with the size."""
     http.put(f"{folder}a", content=BODY)
     found = http.get(f"{folder}a", headers={"Range": wanted})
     assert (found.status_code, found.headers.get("content-range")) == (status, told)
@@ -90,7 +90,7 @@ def test_ranges(
 
 
 def test_a_range_only_of_what_the_reader_knows(http: httpx.Client, folder: str) -> None:
-    """If-Range with the tag gives the part, with another tag or a date the whole."""
+    """If-Range with the tag returns the part, with another tag or a date the complete body."""
     tag = http.put(f"{folder}a", content=BODY).headers["etag"]
     for known, status in (
         (tag, 206),
@@ -122,7 +122,7 @@ def test_a_reader_that_has_it_gets_304(http: httpx.Client, folder: str) -> None:
 
 
 def test_changes_hold_to_their_conditions(http: httpx.Client, folder: str) -> None:
-    """412 with the tag that is there, and nothing changed; a weak tag never matches."""
+    """412 with the current tag, and nothing changed; a weak tag never matches."""
     tag = http.put(f"{folder}a", content=b"1", headers={"If-None-Match": "*"}).headers["etag"]
     long_ago = formatdate(0, usegmt=True)
     for condition in (
@@ -195,7 +195,7 @@ def test_options_say_what_may_be_done(http: httpx.Client, folder: str) -> None:
 
 
 def test_a_container_is_told_as_asked(http: httpx.Client, folder: str) -> None:
-    """Turtle unless asked otherwise; JSON-LD and JSON name the same members; 406 for anything else."""
+    """Turtle by default; JSON-LD and JSON have the same members; 406 for anything else."""
     for name in ("one", "deep/two", "odd%20name%C3%A9"):
         http.put(f"{folder}{name}", content=b"123")
     turtle = http.get(folder)
@@ -259,6 +259,6 @@ def test_what_is_refused(box: ApiBox, head: str, status: int) -> None:
 
 
 def test_a_body_that_nobody_reads_ends_the_connection(box: ApiBox) -> None:
-    """It is not drained, however long it says that it is."""
+    """It is not drained, whatever length it announces."""
     head = f"PUT /v1/pods/a HTTP/1.1\nContent-Encoding: gzip\nContent-Length: {1 << 20}\nAuthorization: Bearer {TOKEN}"
     assert ask(box.plan.api.port, head, b"x").headers["connection"] == "close"

@@ -78,7 +78,7 @@ def test_the_boot_is_in_the_journal_once(sealed: Sealed) -> None:
 
 
 def test_a_changed_sentinel_unreadies_also_after_a_restart(sealed: Sealed) -> None:
-    """The journal's hash counts: a restarted API does not take an altered sentinel for the truth."""
+    """The journal's hash is authoritative: a restarted API does not accept an altered sentinel."""
     until(lambda: sealed.client.call("read_events", query={"types": "boot.sealed"})["events"])
     document = json.loads(sealed.box.paths.sentinel.read_bytes())
     sealed.box.paths.sentinel.unlink()
@@ -111,8 +111,9 @@ def test_a_dead_program_unreadies_and_returns(sealed: Sealed) -> None:
 
 @pytest.mark.timed
 def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
-    """SIGTERM of PID 1: agents end, the bead says so, ShutdownCompleted is printed, the mark is clean. The API asks
-    every agent to end, those of no task too, before it is over; how each ended is what the kernel said."""
+    """SIGTERM of PID 1: agents end, the bead records it, ShutdownCompleted is printed, the mark is
+    clean. The API asks every agent to end, also those without a task, before it exits; the recorded
+    exit of each is the kernel's."""
     task_id = sealed.client.submit_task(sh("sleep 300")).task_id
     lone = sealed.client.call("spawn", body=sh("sleep 300"))["handle"]["agent_id"]
     until(lambda: sealed.client.task(task_id).agent_id)
@@ -129,7 +130,8 @@ def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
     told: list[dict[str, Any]] = []
 
     def both_ends_are_told() -> bool:
-        """What agent-host recorded while the API was ending comes into the journal after the next start."""
+        """Events that agent-host recorded while the API was stopping are journalled after the next
+        start."""
         told[:] = sealed.client.call("read_events", query={"types": "agent.*", "limit": 1000})[
             "events"
         ]
@@ -177,7 +179,8 @@ def test_a_deaf_agent_holds_up_no_shutdown() -> None:
 
 
 def test_a_drain_is_asked_for(sealed: Sealed) -> None:
-    """POST /v1/drain answers 202 at once; /ready says `draining`; /livez still answers; the shutdown is clean."""
+    """POST /v1/drain returns 202 at once; /ready reports `draining`; /livez still answers; the
+    shutdown is clean."""
     assert sealed.client.drain() == {"state": "draining"}
     until(lambda: "draining" in sealed.client.ready().missing)
     sealed.box.wait_for_event("ShutdownCompleted")
@@ -189,7 +192,7 @@ def test_a_drain_is_asked_for(sealed: Sealed) -> None:
 
 
 def test_stopping_the_api_alone_ends_no_agent(sealed: Sealed) -> None:
-    """supervisord restarts the API with SIGTERM: the agent and its task go on."""
+    """supervisord restarts the API with SIGTERM: the agent and its task continue."""
     task_id = sealed.client.submit_task(sh("echo one; sleep 3; echo two; exit 6")).task_id
     until(lambda: sealed.client.task(task_id).agent_id)
     sealed.box.supervisor().restart("management-api")
@@ -229,7 +232,7 @@ def hooked(env: dict[str, str]) -> tuple[PrefixBox, Plan]:
 
 
 def test_a_required_orchestrator_that_fails_ends_the_boot() -> None:
-    """The API says which slot and ends; nothing is ever sealed."""
+    """The API logs which slot failed and exits; nothing is ever sealed."""
     box, _ = hooked({"AGENTBOX_TEST_FAIL_SLOT": "orchestrator"})
     with box:
         box.wait_until(
@@ -240,7 +243,7 @@ def test_a_required_orchestrator_that_fails_ends_the_boot() -> None:
 
 
 def test_a_slow_slot_holds_ready_and_not_livez() -> None:
-    """beads delayed by 2 s: sealed and alive meanwhile, degraded, then whole."""
+    """beads delayed by 2 s: sealed and alive meanwhile, degraded, then healthy."""
     box, made = hooked({"AGENTBOX_TEST_DELAY_SLOT": "beads:2"})
     with box:
         box.wait_for_event("BootstrapCompleted")

@@ -1,4 +1,4 @@
-"""pods external-solid keeps the contract of the slot on a real Community Solid Server."""
+"""pods external-solid meets the contract of the slot on a real Community Solid Server."""
 
 import asyncio
 from dataclasses import replace
@@ -116,7 +116,8 @@ class TestCommunitySolidServer(PodsContract):
 
 
 async def answering(*lines: str) -> asyncio.Server:
-    """A server that gives each request that answer; one for PUT may be given second."""
+    """A server that sends that response to each request; one for PUT may be given as the second
+    argument."""
 
     async def serve(reader, writer):
         asked = await reader.readuntil(b"\r\n\r\n")
@@ -186,5 +187,6 @@ async def test_P15_without_a_strong_tag_nothing_is_patched(solid_store):
     ],
 )
 async def test_P13_what_may_not_be_used(solid_store, change):
-    """Plain http leaves no machine; a way to log in that is not there yet is told by its key."""
+    """Plain http is allowed on this machine only; a login method that is not supported yet is
+    reported by its key."""
     await expect_error(BackendError, solid_store.with_options(**change).open())
