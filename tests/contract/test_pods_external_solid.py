@@ -48,7 +48,8 @@ class TestCommunitySolidServer(PodsContract):
             file.touch()
 
     async def test_P13_what_the_server_can_is_asked(self, adapter):
-        """Community Solid Server tells no tag after a write, and takes no JSON Patch but two others; nothing of it is guessed."""
+        """Community Solid Server returns no tag after a write, and accepts two other patch formats
+        instead of JSON Patch; nothing of this is guessed."""
         assert adapter.capabilities == {
             "etag.strong",
             "range",
@@ -68,7 +69,7 @@ class TestCommunitySolidServer(PodsContract):
             await expect_error(ValidationError, call)
 
     async def test_P13_a_body_of_many_pieces_comes_in_pieces(self, store):
-        """3 MiB, both ways; one that is dropped half read keeps no connection."""
+        """3 MiB, both ways; a response that is dropped half read occupies no connection."""
         body = bytes(range(256)) * (12 << 10)
 
         async def pieces():
@@ -90,7 +91,7 @@ class TestCommunitySolidServer(PodsContract):
         assert (await adapter.head("a")).size == len(body)
 
     async def test_P14_names_that_the_server_encodes_twice_are_told_right(self, adapter):
-        """Those that hold what no file of Windows may."""
+        """Names with characters that files on Windows may not have."""
         names = ["urn:a:b", "2026-01-01T00:00:00Z", 'a"b', "a<b>|c?*", "100%"]
         for name in names:
             await adapter.write(f"c/{name}", b"")

@@ -30,7 +30,8 @@ INSIDE = ["curl", "-sS", "--max-time", "3", f"http://127.0.0.1:{API_PORT}/ready"
 
 @pytest.mark.timed
 def test_rc_001_docker(docker_box: Callable[..., DockerBox]) -> None:
-    """A container that is plugged into no network reaches ready; asked from inside, since nothing else can ask it."""
+    """A container without any network becomes ready; queried from inside, since nothing else can
+    reach it."""
     box = docker_box()
     box.create()
     docker("network", "disconnect", NETWORK, NAME)

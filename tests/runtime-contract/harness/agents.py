@@ -34,7 +34,7 @@ def places(box: Box) -> dict[str, str]:
 
 
 def wait_served(box: Box) -> None:
-    """Until every slot works; a box whose sandbox does not hold gets no further than that."""
+    """Until every slot works; a box whose sandbox fails never becomes more ready than that."""
 
     def served() -> bool:
         answer = box.try_get("/health")

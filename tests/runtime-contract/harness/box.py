@@ -1,4 +1,4 @@
-"""A box under test, the same for every engine: start it, ask it, break it, end it."""
+"""A box under test, the same for every engine: start it, query it, break it, end it."""
 
 from __future__ import annotations
 
@@ -135,7 +135,8 @@ class Box(ABC):
         return found
 
     def event(self, name: str) -> dict[str, Any]:
-        """The last boot event of that name; fails when there is none. An engine's log may be a moment behind the box."""
+        """The last boot event of that name; fails if there is none. An engine's log may be a moment
+        behind the box."""
 
         def found() -> list[dict[str, Any]]:
             return [entry for entry in self.events() if entry["event"] == name]
@@ -145,7 +146,7 @@ class Box(ABC):
         )[-1]
 
     def sealed(self) -> bool:
-        """Whether the box ever said that its boot is complete, or holds a sentinel."""
+        """Whether the box ever reported that its boot is complete, or has a sentinel."""
         return _completed(self.events())
 
     def verdict(self) -> dict[str, Any]:
@@ -172,7 +173,7 @@ class Box(ABC):
         )
 
     def wait_missing(self, text: str, seconds: float) -> dict[str, Any]:
-        """Waits until `/ready` is 503 and its `missing` holds exactly `text`."""
+        """Waits until `/ready` is 503 and its `missing` is exactly `text`."""
 
         def missing() -> dict[str, Any] | None:
             answer = self.try_get("/ready")
@@ -228,7 +229,8 @@ class Box(ABC):
         return self.run([PYTHON, "-I", "-c", code, *words])
 
     def supervisor(self, expression: str, *words: str) -> str:
-        """Evaluates an expression over `client`, the box's supervisord, inside the box; `sys.argv` holds `words`."""
+        """Evaluates an expression over `client`, the box's supervisord, inside the box; `sys.argv`
+        has `words`."""
         ran = self.python(f"{_SUPERVISOR} print({expression})", *words)
         assert ran.code == 0, ran.err
         return ran.out.strip()

@@ -22,7 +22,7 @@ adapters = {{ pods = {{ use = "local-fs" }}, memory = {{ use = "local-sqlite" }}
 
 @dataclass(frozen=True)
 class Answer:
-    """One HTTP answer, whole."""
+    """One complete HTTP response."""
 
     status: int
     headers: Mapping[str, str]

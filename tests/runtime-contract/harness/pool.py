@@ -13,7 +13,7 @@ from harness.process import ProcessBox
 
 
 class Pool:
-    """Hands out boxes; whatever box is in the way is removed first."""
+    """Returns boxes; any box in the way is removed first."""
 
     def __init__(self, folder: Path, images: Images) -> None:
         self._folder = folder

@@ -145,5 +145,5 @@ class ProcessBox(Box):
 
 
 def mount(*words: str) -> None:
-    """mount(8); needs root, as every test of this folder may assume that the engines do."""
+    """mount(8); needs root, as every test of this directory may assume that the engines do."""
     subprocess.run(["mount", *words], check=True)
