@@ -1,4 +1,4 @@
-"""A host: who is admitted, what a session may do, how it ends."""
+"""A host: admission of boxes, rights of a session, its end."""
 
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
@@ -18,7 +18,8 @@ from agentbox.contracts.routes.route import Route
 
 
 def test_a_box_joins_beats_and_leaves(host: ApiBox) -> None:
-    """The answer names what is offered and where; each step is shown to the operator and journaled."""
+    """The response lists what is offered and where; each step is shown to the operator and
+    journaled."""
     box = ManualBox(host)
     result = box.register()
     assert (result["resumed"], result["heartbeat_s"], result["lease_s"]) == (False, 30.0, 100.0)
@@ -50,7 +51,8 @@ def test_a_box_joins_beats_and_leaves(host: ApiBox) -> None:
 
 
 def test_F01_a_register_may_be_repeated(host: ApiBox) -> None:
-    """Twenty at once make one session; of its tokens the newest works, and so does the one before it."""
+    """Twenty at once make one session; of its tokens the newest is valid, and so is the previous
+    one."""
     box = ManualBox(host)
     with ThreadPoolExecutor(10) as pool:
         answers = list(pool.map(lambda _: _registered(host, box), range(20)))
@@ -95,7 +97,7 @@ def test_F02_another_boot_supersedes_and_a_copy_is_refused(host: ApiBox) -> None
 
 
 def test_F01_an_instance_has_one_secret(host: ApiBox) -> None:
-    """Who knows only the id takes over nothing, even with the boot's id."""
+    """A caller that knows only the id cannot resume the session, even with the boot's id."""
     box, thief = ManualBox(host), ManualBox(host)
     box.register()
     thief.instance_id, thief.boot_id = box.instance_id, box.boot_id
@@ -134,7 +136,7 @@ def test_F05_contracts_are_compared(host: ApiBox) -> None:
 
 
 def test_a_host_may_name_its_images(start: Start) -> None:
-    """And so many boxes as it was told; others are refused with what is wrong."""
+    """And only the configured number of boxes; others are refused with the reason."""
     box = start(host_plan(admit_images=("sha256:" + "a" * 64,), max_clients=2))
     one, two, three, foreign = (ManualBox(box) for _ in range(4))
     foreign.image_hash = "sha256:" + "b" * 64
@@ -149,7 +151,7 @@ def test_a_host_may_name_its_images(start: Start) -> None:
 
 
 def test_F13_a_silent_box_is_evicted_and_a_restart_evicts_nobody(start: Start) -> None:
-    """Lease of 100 s, here 5 s. A host that was away gives each session a full lease again."""
+    """Lease of 100 s, here 5 s. A host that was down gives each session a full lease again."""
     host = start(host_plan())
     silent, beating = ManualBox(host), ManualBox(host)
     silent.register()
@@ -262,7 +264,7 @@ def test_F15_a_box_has_nothing_of_another(host: ApiBox) -> None:
 
 
 def test_F16_a_flood_is_refused(host: ApiBox) -> None:
-    """Ten a minute; then 429 with the time to wait. Others are not held up."""
+    """Ten a minute; then 429 with the time to wait. Other boxes are not delayed."""
     box = ManualBox(host)
     for _ in range(10):
         box.register()

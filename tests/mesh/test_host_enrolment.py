@@ -17,13 +17,14 @@ from support.mesh import ENROLMENT, ManualBox, host_plan
     ],
 )  # fmt: skip
 def test_what_cannot_register(host: ApiBox, wrong: dict[str, Any]) -> None:
-    """400; what is not known is ignored."""
+    """400; unknown members are ignored."""
     assert refusal(lambda: ManualBox(host).register(**wrong)).status == 400
     assert ManualBox(host).register(a_member_of_tomorrow=1)
 
 
 def test_only_the_enrolment_token_joins(host: ApiBox) -> None:
-    """A named token with mesh:join does too; a session's does not, and the enrolment token does nothing else."""
+    """A named token with mesh:join can too; a session's cannot, and the enrolment token is valid
+    for nothing else."""
     box = ManualBox(host)
     box.register()
     with box.client() as client, host.client(ENROLMENT) as enrolment, host.client() as operator:
@@ -42,7 +43,7 @@ def test_only_the_enrolment_token_joins(host: ApiBox) -> None:
 
 
 def test_a_box_that_is_no_host_says_so(start: Start) -> None:
-    """403, whoever asks."""
+    """403 for every caller."""
     alone = start(host_plan(mode="standalone"))
     with alone.client() as operator:
         refused = refusal(

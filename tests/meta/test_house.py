@@ -1,4 +1,4 @@
-"""The checks that hold the plan of the house (docs/adr/0002)."""
+"""The conventions of the source tree (docs/adr/0002)."""
 
 import ast
 import re
@@ -28,7 +28,7 @@ EXCUSED: dict[str, str] = dict.fromkeys(
 
 
 def tracked(*patterns: str) -> list[Path]:
-    """Files that git knows, so that build products of a desk do not count."""
+    """Files that git tracks, so that local build products do not count."""
     listed = subprocess.run(
         ["git", "-C", str(ROOT), "ls-files", "--cached", "--others", "--exclude-standard", "--", *patterns],
         capture_output=True, text=True, check=True,
@@ -147,7 +147,7 @@ def _broad(kind: ast.expr) -> bool:
 
 @each(tracked("*.sh", ".ci/run", "Makefile", "nix/**.nix"))
 def test_no_shell_line_swallows_a_failure(path: Path) -> None:
-    """`|| true`, spelt `|| :` too, stands nowhere."""
+    """`|| true`, also written as `|| :`, is used nowhere."""
     assert not re.search(r"\|\|\s*(true\b|:(\s|$))", path.read_text())
 
 
