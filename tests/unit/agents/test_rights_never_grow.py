@@ -1,4 +1,5 @@
-"""Whatever is spawned, narrowed, revoked, expired or restarted, in any order: nobody holds what their parent did not hold."""
+"""Whatever is spawned, restricted, revoked, expired or restarted, in any order: no agent has a
+right that its parent lacks."""
 
 import asyncio
 import json
@@ -37,7 +38,8 @@ PLAN = plan_of(MANIFEST)
 
 
 class RightsMachine(RuleBasedStateMachine):
-    """Agents without processes: their rows, standings and what the gateway makes of these are the real ones."""
+    """Agents without processes: their rows, authorizations and what the gateway derives from them
+    are the real ones."""
 
     @initialize()
     def begin(self) -> None:
@@ -79,7 +81,7 @@ class RightsMachine(RuleBasedStateMachine):
         return self.runner.run(work)
 
     def pump(self) -> None:
-        """The gateway takes what agent-host has told so far."""
+        """The gateway applies what agent-host has reported so far."""
 
         async def rounds() -> None:
             for _ in range(3):
@@ -118,7 +120,7 @@ class RightsMachine(RuleBasedStateMachine):
         self.pump()
 
     def allowed(self, entry: AgentRecord) -> frozenset[Any]:
-        """By the gateway, and by what the kernel would be told now."""
+        """By the gateway, and by what the kernel would enforce now."""
         who = self.gateway.identify(self.tokens[entry.agent_id][-1])
 
         async def asked() -> set[Any]:
@@ -195,7 +197,7 @@ class RightsMachine(RuleBasedStateMachine):
         return None if grant is None else (entry, grant, what)
 
     def gone(self, entry: AgentRecord, what: Any) -> None:
-        """For it and for all below, unless another grant of the kernel's gives the same."""
+        """For it and all its descendants, unless another grant of the kernel's allows the same."""
         self.pump()
         if what in KERNEL and what in self.allowed(entry):
             return
@@ -242,7 +244,7 @@ class RightsMachine(RuleBasedStateMachine):
 
     @rule()
     def agent_host_is_killed(self) -> None:
-        """Rows are all that is left; every agent begins a new life."""
+        """Only rows remain; every agent begins a new run."""
         used = {
             one.grant_id: one.used
             for each in self.host.entries.values()
@@ -272,7 +274,7 @@ class RightsMachine(RuleBasedStateMachine):
 
     @invariant()
     def one_token_an_agent(self) -> None:
-        """The last one names it and nobody else; all earlier ones name nobody."""
+        """The last one names it and no other; all earlier ones name none."""
         for agent_id, tokens in getattr(self, "tokens", {}).items():
             assert self.gateway.identify(tokens[-1]).agent_id == agent_id
             for token in tokens[:-1]:
@@ -295,6 +297,6 @@ TestLives.settings = settings(
     max_examples=40,
     stateful_step_count=20,
     deadline=None,
-    phases=(Phase.generate,),  # told as it was found: making it shorter takes minutes
+    phases=(Phase.generate,),  # reported as it was found: shrinking it takes minutes
     suppress_health_check=[HealthCheck.too_slow],
 )
