@@ -32,7 +32,7 @@ COMMANDS = {
     "lock": NONE, "fetch": NONE, "build": NONE, "verify": NONE, "render": NONE, "fmt": NONE, "doctor": TEXT,
     "boot explain": TEXT, "boot history": TEXT, "bench": NONE, "test": NONE,
 }  # fmt: skip
-# Files below agentbox/host/cli that write to a stream of their own, and what they write there.
+# Files below agentbox/host/cli that write to a stream themselves, and what they write.
 WRITERS = {
     "output.py": "the printer", "agent_output.py": "the printer of bytes", "stdio.py": "opens them", "progress_bars.py": "bars",
     "manifest_diff.py": "the manifest's text", "validation.py": "the manifest's text",
@@ -86,7 +86,8 @@ def test_commands_print_by_the_printer() -> None:
 
 
 def test_raw_text_is_of_our_own_making() -> None:
-    """Only these take text as it is: files that are rendered, the manifest, an escape that erases, a line with its colour."""
+    """Only these print text unchanged: rendered files, the manifest, an escape that erases, a line
+    with its colour."""
     folder = CHECKOUT / "agentbox/host/cli"
     found = {
         path.name
