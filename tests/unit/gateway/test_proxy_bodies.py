@@ -9,7 +9,7 @@ from support.proxy_requests import AUTH, OK, answering
 async def test_a_large_body_passes_both_ways_at_the_pace_of_the_slower(
     gateway: GatewayFixture,
 ) -> None:
-    """32 MiB up and down, byte for byte, and a client that waits for 100 Continue is told to go on."""
+    """32 MiB up and down, byte for byte, and a client that waits for 100 Continue gets it."""
     size = 32 << 20
 
     async def back(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -41,7 +41,7 @@ async def test_a_large_body_passes_both_ways_at_the_pace_of_the_slower(
 
 
 async def test_head_and_304_have_no_body(gateway: GatewayFixture) -> None:
-    """The length that is told stays, and the next answer on the connection is the next answer."""
+    """The announced length stays, and the next response on the connection is the next response."""
     for method, response in (
         ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"),
         ("GET", b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"),

@@ -6,7 +6,7 @@ from agentbox.gateway.proxy.traffic_ledger import TrafficLedger
 
 
 def test_a_damaged_account_counts_from_nothing(tmp_path: Path) -> None:
-    """And the next is kept as ever."""
+    """And the next is stored as usual."""
     file = tmp_path / "egress.json"
     for damaged in ("", "{", "[]", '{"a": 1}', '{"a": {"x": 1}}'):
         file.write_text(damaged)

@@ -66,14 +66,14 @@ def test_a_planted_change_is_named(tmp_path: Path, changed: dict[str, bytes], sa
     ],
 )
 def test_the_order_of_differences(other: ArchiveMember | None, what: str) -> None:
-    """Missing, type, mode, owner, size, content, link target: the first that differs is the one that is said."""
+    """Missing, type, mode, owner, size, content, link target: the first difference is reported."""
     found = first_member_difference("layer x", {"p": FILE}, {"p": other} if other else {})
     assert found is not None
     assert found.attribute == what
 
 
 def test_sources_are_named_before_what_follows_from_them() -> None:
-    """A changed module changes its byte code, RECORD and the listing too: the module is what is said."""
+    """A changed module changes its byte code, RECORD and the listing too: the module is reported."""
     paths = [
         "opt/agentbox/share/files/app.json",
         "s/__pycache__/a.pyc",
@@ -119,7 +119,7 @@ def test_the_folder_of_the_box_is_compared(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_layer_is_read(tmp_path: Path) -> None:
-    """By layer and path; what is not there is said with both."""
+    """By layer and path; a missing one is reported with both sides."""
     one, _ = images(tmp_path, {"opt/x": b"1"})
     assert Archive(one).read("app", "opt/y") == b"2"
     with pytest.raises(AgentboxError, match=r"cannot read opt/z .*layer app has no such file"):
@@ -135,7 +135,7 @@ def test_the_chain_names_the_digest_that_breaks() -> None:
 
 
 def test_store_paths_are_compared_without_owner(tmp_path: Path) -> None:
-    """The store keeps one bit of the mode and no owner: that is all that is compared of a folder."""
+    """The store keeps one bit of the mode and no owner: nothing else of a directory is compared."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a/x").write_bytes(b"1")
     (tmp_path / "a/l").symlink_to("x")
