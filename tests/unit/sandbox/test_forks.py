@@ -151,7 +151,7 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
             other.close_descriptors()
             took.append(time.monotonic() - start)
         assert most == 40
-        assert nice >= NICE  # a flooded reaper goes no faster than its agent
+        assert nice >= NICE  # a flooded reaper is no faster than its agent
         assert sum(heard) > 0
         assert not agent.ended.done()
         assert sorted(took)[len(took) // 2] < 0.5

@@ -15,7 +15,7 @@ from agentbox.sandbox.confinement import Confinement, missing_mechanisms
     [(0, {"filesystem", "signals"}), (3, {"filesystem", "signals"}), (5, {"signals"})],
 )
 def test_an_older_kernel_is_refused_unless_it_is_allowed(known: int, lacks: set[str]) -> None:
-    """The mechanism is named; with leave of the manifest the rest is applied."""
+    """The mechanism is named; if the manifest allows it the rest is applied."""
     assert set(missing_mechanisms(known)) == lacks
     refused = run_python("said()", FREE, known)
     assert refused.returncode != 0
@@ -29,7 +29,7 @@ def test_an_older_kernel_is_refused_unless_it_is_allowed(known: int, lacks: set[
 
 @pytest.mark.parametrize("known", [1, 2, 3, 4, 5, 6])
 def test_an_older_abi_still_closes_paths(known: int, tmp_path: Path) -> None:
-    """What that ABI knows is asked of it, and nothing that it does not know."""
+    """All rights of that ABI are requested, and no others."""
     (tmp_path / "file").touch()
     confinement = Confinement(grants=SYSTEM, allow_degraded=("filesystem", "signals"))
     script = "said(read=tried(lambda: open(sys.argv[1]).close()))"

@@ -30,7 +30,7 @@ def flooded(script: str, memory: int, user: int = 0) -> dict[str, object]:
     ("memory", "most"), [(1 * MIB, MIN_WATCHES), (16 * MIB, 16 * MIB // 16 // WATCH_BYTES)]
 )
 def test_watches_end_at_a_share_of_the_memory(memory: int, most: int) -> None:
-    """When their instances are closed there is room again. Each instance counts as two."""
+    """When their instances are closed there is capacity again. Each instance counts as two."""
     found = flooded("""
 made, count, why = flood()
 for one in made: one.close()
@@ -82,7 +82,8 @@ said(why=why, again=again)
 
 
 def test_hundreds_of_instances_of_normal_size_work() -> None:
-    """They are what they were: flags are kept, events come, one may watch another, and a child has what it inherits."""
+    """They work as before: flags are kept, events arrive, one may watch another, and a child has
+    what it inherits."""
     found = flooded("""
 made = []
 for _ in range(700):
