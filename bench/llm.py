@@ -27,7 +27,7 @@ from agentbox.core.errors import AgentboxError
 KEY = "operator-key-0123456789abcdef"
 SERVER = """
 import sys
-from support.model_formats import ModelTurn
+from support.model_turns import ModelTurn
 from support.model_server import ModelServer, play_script
 with ModelServer(reply=play_script([ModelTurn(text="word " * 40)])) as server:
     print(server.url, flush=True)

@@ -8,7 +8,7 @@ let
     if files ? "${name}.toml" then builtins.fromTOML (builtins.readFile (folder + "/${name}.toml"))
     else throw "agentbox.lock names the feature ${name}, and config/features/${name}.toml does not exist";
 
-  # The words of a link; agentbox/plan/placeholders.py knows the same for the plan.
+  # The words of a link; agentbox/plan/features/placeholders.py knows the same for the plan.
   words = { amd64 = [ "x86_64" "x64" ]; arm64 = [ "aarch64" "arm64" ]; }.${arch};
   filled = builtins.replaceStrings [ "{machine}" "{cpu}" "{python}" ] (words ++ [ python ]);
 

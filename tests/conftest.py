@@ -1,4 +1,4 @@
-"""What holds in every suite."""
+"""Fixtures and rules of every suite."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pytest_configure() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A bound of time is kept as it is; noise of the machine is answered by trying again."""
+    """A bound on time is checked as written; noise of the machine is handled by trying again."""
     for item in items:
         if item.get_closest_marker("timed"):
             item.add_marker(pytest.mark.flaky(reruns=2))

@@ -70,8 +70,8 @@ class HostConfig:
         """Replace limits for agents started from now on: BOUNDS, and `limits` by name. Others are
         kept."""
         overrides = {name: bounds[name] for name in LIVE_LIMITS if name in bounds}
-        limits, given = to_plain(self.limits), bounds.get("limits", {})
-        limits |= {name: given[name] for name in limits if name in given}
+        limits, changed_limits = to_plain(self.limits), bounds.get("limits", {})
+        limits |= {name: changed_limits[name] for name in limits if name in changed_limits}
         return replace(self, limits=build(LimitsPlan, limits, "limits"), **overrides)
 
     @classmethod

@@ -34,6 +34,14 @@ def pop_from_environment(name: str) -> str | None:
     return os.environ.pop(name, None)
 
 
+def _at(box_path: str) -> "cached_property[Path]":
+    return cached_property(lambda paths: paths.resolve(box_path))
+
+
+def _below(parent: "cached_property[Path]", name: str) -> "cached_property[Path]":
+    return cached_property(lambda paths: parent.__get__(paths) / name)
+
+
 @dataclass(frozen=True)
 class Paths:
     """Every path of a box."""
@@ -57,214 +65,77 @@ class Paths:
         """True if the box has its own root; false with the process engine."""
         return self.prefix == Path("/")
 
-    @cached_property
-    def app(self) -> Path:
-        return self.resolve("/opt/agentbox")
-
-    @cached_property
-    def venv(self) -> Path:
-        return self.app / "venv"
-
-    @cached_property
-    def python(self) -> Path:
-        return self.venv / "bin/python"
-
-    @cached_property
-    def skills(self) -> Path:
-        return self.app / "skills"
-
-    @cached_property
-    def share(self) -> Path:
-        return self.app / "share"
-
-    @cached_property
-    def plan(self) -> Path:
-        return self.share / "plan.json"
-
-    @cached_property
-    def probes(self) -> Path:
-        return self.share / "probes.json"
-
-    @cached_property
-    def build_record(self) -> Path:
-        return self.share / "build.json"
-
-    @cached_property
-    def lock(self) -> Path:
-        return self.share / "agentbox.lock"
-
-    @cached_property
-    def layer_files(self) -> Path:
-        return self.share / "files"
-
-    @cached_property
-    def baked_manifest(self) -> Path:
-        return self.share / "agentbox.toml"
-
-    @cached_property
-    def manifest(self) -> Path:
-        return self.resolve("/etc/agentbox.toml")
-
-    @cached_property
-    def supervisord_conf(self) -> Path:
-        return self.resolve("/etc/supervisord.conf")
-
-    @cached_property
-    def run(self) -> Path:
-        return self.resolve("/run/agentbox")
-
-    @cached_property
-    def sentinel(self) -> Path:
-        return self.run / "bootstrap.done"
-
-    @cached_property
-    def boot_record(self) -> Path:
-        return self.run / "boot.json"
-
-    @cached_property
-    def boot_events(self) -> Path:
-        return self.run / "events.jsonl"
-
-    @cached_property
-    def phases(self) -> Path:
-        return self.run / "phases.jsonl"
-
-    @cached_property
-    def ready_dir(self) -> Path:
-        return self.run / "ready.d"
-
-    @cached_property
-    def starts_dir(self) -> Path:
-        """Start times for the restart backoff, one file per program."""
-        return self.run / "starts"
-
-    @cached_property
-    def drift_plan(self) -> Path:
-        """The plan of a mounted manifest that differs from the baked one, rendered in the box."""
-        return self.run / "plan.json"
-
-    @cached_property
-    def applied_plan(self) -> Path:
-        return self.run / "applied.json"
-
-    @cached_property
-    def drift_probes(self) -> Path:
-        return self.run / "probes.json"
-
-    @cached_property
-    def drift_supervisord_conf(self) -> Path:
-        return self.run / "supervisord.conf"
-
-    @cached_property
-    def supervisor_socket(self) -> Path:
-        return self.run / "supervisor.sock"
-
-    @cached_property
-    def agent_host_socket(self) -> Path:
-        return self.run / "agent-host.sock"
+    app = _at("/opt/agentbox")
+    venv = _below(app, "venv")
+    python = _below(venv, "bin/python")
+    skills = _below(app, "skills")
+    share = _below(app, "share")
+    plan = _below(share, "plan.json")
+    probes = _below(share, "probes.json")
+    build_record = _below(share, "build.json")
+    lock = _below(share, "agentbox.lock")
+    layer_files = _below(share, "files")
+    baked_manifest = _below(share, "agentbox.toml")
+    manifest = _at("/etc/agentbox.toml")
+    supervisord_conf = _at("/etc/supervisord.conf")
+    run = _at("/run/agentbox")
+    sentinel = _below(run, "bootstrap.done")
+    boot_record = _below(run, "boot.json")
+    boot_events = _below(run, "events.jsonl")
+    phases = _below(run, "phases.jsonl")
+    ready_dir = _below(run, "ready.d")
+    # Start times for the restart backoff, one file per program.
+    starts_dir = _below(run, "starts")
+    # The plan of a mounted manifest that differs from the baked one, rendered in the box.
+    drift_plan = _below(run, "plan.json")
+    applied_plan = _below(run, "applied.json")
+    drift_probes = _below(run, "probes.json")
+    drift_supervisord_conf = _below(run, "supervisord.conf")
+    supervisor_socket = _below(run, "supervisor.sock")
+    agent_host_socket = _below(run, "agent-host.sock")
+    supervisor_auth = _below(run, "supervisor-auth.conf")
+    runtime_hints = _below(run, "runtime.sh")
+    # Secrets from the environment, moved here in phase 2 (0400 each).
+    moved_secrets = _below(run, "secrets")
+    mounted_secrets = _at("/run/secrets")
+    state = _at("/var/lib/agentbox")
+    state_secrets = _below(state, "secrets")
+    # The API token, created at the first boot, mode 0600.
+    api_key = _below(state_secrets, "mgmt-key")
+    boots = _below(state, "boot")
+    # The current or last boot, and whether it ended cleanly.
+    boot_current = _below(boots, "current.json")
+    # Directory of stored boot records (read by `boot explain`), one file per boot.
+    boot_timings = _below(boots, "records")
+    state_lock = _below(state, "lock")
+    # State of the task runner for recovery after a crash, one file per unfinished task.
+    task_spool = _below(state, "tasks")
+    # Home directories of exec probes while they run; on a volume, since compiled files must be
+    # executable.
+    probe_homes = _below(state, "probes")
+    branches = _below(state, "branches")
+    workspace = _at("/workspace")
+    logs = _at("/var/log")
+    tmp = _at("/tmp")
+    screenshots = _below(tmp, "screenshots")
+    # Cookies and settings of the desktop programs for this boot (0700).
+    desktop = _below(run, "desktop")
+    # `XDG_RUNTIME_DIR` of the box's user.
+    user_runtime = _at("/run/user/1000")
 
     def token(self, program: str) -> Path:
         """The per-boot token file of a program (0400)."""
         return self.run / f"{program}.token"
 
-    @cached_property
-    def supervisor_auth(self) -> Path:
-        return self.run / "supervisor-auth.conf"
-
-    @cached_property
-    def runtime_hints(self) -> Path:
-        return self.run / "runtime.sh"
-
-    @cached_property
-    def moved_secrets(self) -> Path:
-        """Secrets from the environment, moved here in phase 2 (0400 each)."""
-        return self.run / "secrets"
-
     def password(self, file: str) -> Path:
         """The password of a feature's program, for this boot (0400)."""
         return self.moved_secrets / file
 
-    @cached_property
-    def mounted_secrets(self) -> Path:
-        return self.resolve("/run/secrets")
-
-    @cached_property
-    def state(self) -> Path:
-        return self.resolve("/var/lib/agentbox")
-
     def slot(self, name: str) -> Path:
         return self.state / name
 
-    @cached_property
-    def state_secrets(self) -> Path:
-        return self.state / "secrets"
-
-    @cached_property
-    def api_key(self) -> Path:
-        """The API token, created at the first boot, mode 0600."""
-        return self.state_secrets / "mgmt-key"
-
-    @cached_property
-    def boots(self) -> Path:
-        return self.state / "boot"
-
-    @cached_property
-    def boot_current(self) -> Path:
-        """The current or last boot, and whether it ended cleanly."""
-        return self.boots / "current.json"
-
     def boot_copy(self, boot_id: str) -> Path:
         return self.boots / f"{boot_id}.json"
-
-    @cached_property
-    def boot_timings(self) -> Path:
-        """Directory of stored boot records (read by `boot explain`), one file per boot."""
-        return self.boots / "records"
-
-    @cached_property
-    def state_lock(self) -> Path:
-        return self.state / "lock"
-
-    @cached_property
-    def task_spool(self) -> Path:
-        """State of the task runner for recovery after a crash, one file per unfinished task."""
-        return self.state / "tasks"
-
-    @cached_property
-    def probe_homes(self) -> Path:
-        """Home directories of exec probes while they run; on a volume, since compiled files must be
-        executable."""
-        return self.state / "probes"
-
-    @cached_property
-    def branches(self) -> Path:
-        return self.state / "branches"
-
-    @cached_property
-    def workspace(self) -> Path:
-        return self.resolve("/workspace")
-
-    @cached_property
-    def logs(self) -> Path:
-        return self.resolve("/var/log")
-
-    @cached_property
-    def tmp(self) -> Path:
-        return self.resolve("/tmp")
-
-    @cached_property
-    def screenshots(self) -> Path:
-        return self.tmp / "screenshots"
-
-    @cached_property
-    def desktop(self) -> Path:
-        """Cookies and settings of the desktop programs for this boot (0700)."""
-        return self.run / "desktop"
-
-    @cached_property
-    def user_runtime(self) -> Path:
-        """`XDG_RUNTIME_DIR` of the box's user."""
-        return self.resolve("/run/user/1000")
 
 
 @dataclass(frozen=True)

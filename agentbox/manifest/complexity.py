@@ -10,16 +10,16 @@ MAX_KEY_PARTS: Final = 64  # of one key
 MAX_VALUES: Final = 10_000  # number of key and value delimiters
 
 # An unterminated string is consumed as far as possible, so that nothing is scanned twice.
-_PART: Final = r"""(?:[A-Za-z0-9_-]+|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'[^'\n]*'?)"""
+_SEGMENT: Final = r"""(?:[A-Za-z0-9_-]+|"[^"\\\n]*(?:\\.[^"\\\n]*)*"?|'[^'\n]*'?)"""
 _TOKEN: Final = re.compile(
     r'''"""[^"\\]*(?:(?:\\.|"(?!""))[^"\\]*)*(?:"""+)?'''
     r"|'''[^']*(?:'(?!'')[^']*)*(?:'''+)?"
     r"|#[^\n]*"
-    rf"|(?P<run>{_PART}(?:[ \t]*\.[ \t]*{_PART})*)"
+    rf"|(?P<run>{_SEGMENT}(?:[ \t]*\.[ \t]*{_SEGMENT})*)"
     r"|(?P<sign>[=\[{,])",
     re.DOTALL,
 )
-_PARTS: Final = re.compile(_PART, re.DOTALL)
+_SEGMENTS: Final = re.compile(_SEGMENT, re.DOTALL)
 
 
 class Excess(NamedTuple):
@@ -39,7 +39,9 @@ def find_excess(text: str) -> Excess | None:
             continue
         dots = match[0].count(".")
         parts = (
-            [part.start() for part in _PARTS.finditer(match[0])] if dots >= MAX_KEY_PARTS else []
+            [segment.start() for segment in _SEGMENTS.finditer(match[0])]
+            if dots >= MAX_KEY_PARTS
+            else []
         )
         if len(parts) > MAX_KEY_PARTS:
             offset = match.start() + parts[MAX_KEY_PARTS - 1]

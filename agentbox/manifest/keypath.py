@@ -5,8 +5,8 @@ as text.
 import json
 import re
 
-Part = str | int
-KeyPath = tuple[Part, ...]
+Segment = str | int
+KeyPath = tuple[Segment, ...]
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
@@ -14,11 +14,11 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 def to_text(path: KeyPath) -> str:
     """The text form; names that are not bare keys in TOML are quoted."""
     text = ""
-    for part in path:
-        if isinstance(part, int):
-            text += f"[{part}]"
+    for segment in path:
+        if isinstance(segment, int):
+            text += f"[{segment}]"
         else:
             text += ("." if text else "") + (
-                part if _BARE.fullmatch(part) else json.dumps(part, ensure_ascii=False)
+                segment if _BARE.fullmatch(segment) else json.dumps(segment, ensure_ascii=False)
             )
     return text

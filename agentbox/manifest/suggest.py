@@ -18,15 +18,15 @@ def suggest_names(word: str, names: Iterable[str], limit: int = 3) -> list[str]:
     )[:limit]
 
 
-def edit_distance(left: str, right: str) -> int:
+def edit_distance(first: str, second: str) -> int:
     """Edit distance; swapping two adjacent letters counts as one (optimal string alignment)."""
     previous_row: list[int] = []
-    row = list(range(len(right) + 1))
-    for i, a in enumerate(left, 1):
+    row = list(range(len(second) + 1))
+    for i, a in enumerate(first, 1):
         previous_row, row, older_row = row, [i], previous_row
-        for j, b in enumerate(right, 1):
+        for j, b in enumerate(second, 1):
             steps = min(previous_row[j] + 1, row[j - 1] + 1, previous_row[j - 1] + (a != b))
-            if i > 1 and j > 1 and a == right[j - 2] and left[i - 2] == b:
+            if i > 1 and j > 1 and a == second[j - 2] and first[i - 2] == b:
                 steps = min(steps, older_row[j - 2] + 1)
             row.append(steps)
     return row[-1]

@@ -283,13 +283,13 @@ NetTarget = Annotated[
 ]
 
 
-def named_types() -> Mapping[str, Any]:
+def types_by_name() -> Mapping[str, Any]:
     """The annotation of each named type, by its name."""
-    named: dict[str, Any] = {}
+    hints: dict[str, Any] = {}
     for hint in globals().values():
         if get_origin(hint) is Annotated and (form := form_of(hint)):
-            named[form.name] = hint
-    return named
+            hints[form.name] = hint
+    return hints
 
 
 def form_of(hint: Any) -> Form | None:

@@ -17,8 +17,8 @@ from agentbox.plan import slots, storage
 from agentbox.plan.drift import apply_table
 from agentbox.plan.egress import destinations
 from agentbox.plan.errors import PlanError
-from agentbox.plan.exceptions import build_exceptions
-from agentbox.plan.from_features import Contribution, build_contribution
+from agentbox.plan.features.additions import Contribution, build_contribution
+from agentbox.plan.features.exceptions import build_exceptions
 from agentbox.plan.lockfile.check import check_lock
 from agentbox.plan.lockfile.model import Lock
 from agentbox.plan.merge import DEFAULT_SECCOMP, effective_profile

@@ -40,9 +40,9 @@ def _slots(values: Mapping[str, Any], slots: Mapping[str, SlotPlan]) -> Iterator
 def _option_value(option: str, command: Sequence[str]) -> str:
     """The value of an option of the bridge's command, separate or after `=`; "" if it is absent."""
     arguments = [
-        part
+        word
         for argument in command
-        for part in (argument.split("=", 1) if argument.startswith(f"{option}=") else (argument,))
+        for word in (argument.split("=", 1) if argument.startswith(f"{option}=") else (argument,))
     ]
     index = arguments.index(option) + 1 if option in arguments else len(arguments)
     return arguments[index] if index < len(arguments) else ""

@@ -121,21 +121,21 @@ def _overlay(
     return tuple(merged + [row for row in added if row.target not in targets])
 
 
-def _join_tmpfs(left: TmpfsPlan, right: TmpfsPlan) -> TmpfsPlan:
+def _join_tmpfs(base: TmpfsPlan, added: TmpfsPlan) -> TmpfsPlan:
     """Of two exceptions: the larger size, the bits of both modes, executable if either is."""
-    mode = f"{int(left.mode, 8) | int(right.mode, 8):04o}"
-    return replace(left, size=max(left.size, right.size), mode=mode, exec=left.exec or right.exec)
+    mode = f"{int(base.mode, 8) | int(added.mode, 8):04o}"
+    return replace(base, size=max(base.size, added.size), mode=mode, exec=base.exec or added.exec)
 
 
-def _join_volume(left: VolumePlan, right: VolumePlan) -> VolumePlan:
+def _join_volume(base: VolumePlan, added: VolumePlan) -> VolumePlan:
     """Of two exceptions: writable if either is. Raises PlanError for different sources."""
-    if left.source != right.source:
-        first, second = sorted((left.source, right.source))
+    if base.source != added.source:
+        first, second = sorted((base.source, added.source))
         raise PlanError(
-            f"cannot mount {second} at {left.target}: {first} is mounted there",
+            f"cannot mount {second} at {base.target}: {first} is mounted there",
             "give the volume another target",
         )
-    return replace(left, read_only=left.read_only and right.read_only)
+    return replace(base, read_only=base.read_only and added.read_only)
 
 
 def _grow_tmpfs(base: TmpfsPlan, added: TmpfsPlan) -> TmpfsPlan:

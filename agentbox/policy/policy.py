@@ -10,7 +10,7 @@ from typing import Final, Literal, Protocol
 from urllib.parse import unquote
 
 from agentbox.policy.patterns import globs
-from agentbox.policy.patterns.base import Pattern
+from agentbox.policy.patterns.base import ScopePattern
 from agentbox.policy.patterns.paths import PathPattern
 from agentbox.policy.patterns.scopes import SCOPES, Scope, parse
 
@@ -43,7 +43,7 @@ class PolicyRule:
     HTTP; () = no restriction. A path is a glob whose `*` also matches slashes."""
 
     allow: bool
-    patterns: Mapping[str, tuple[Pattern, ...]]
+    patterns: Mapping[str, tuple[ScopePattern, ...]]
     methods: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
     origin: str = ""
@@ -79,7 +79,7 @@ class Permission:
 
     scope: Scope
     operation: str
-    pattern: Pattern
+    pattern: ScopePattern
 
     def __str__(self) -> str:
         return f"{self.scope} {self.operation} {self.pattern}"
@@ -96,10 +96,10 @@ class Policy:
         self, scope: Scope, operation: str, value: str, *, method: str = "", path: str = ""
     ) -> bool:
         """True if allowed: the last matching rule decides; without one it is denied. `value` is in
-        the normal form of the scope (`Pattern.matches`). `method` and `path` are those of a plain
-        HTTP request, the path without its query; both are "" for a tunnel. Needlessly escaped
-        letters and digits are decoded (RFC 3986 section 6.2.2.2). An ambiguous path (`//`, dots,
-        escaped slashes, invalid escapes or UTF-8) is denied."""
+        the normal form of the scope (`ScopePattern.matches`). `method` and `path` are those of a
+        plain HTTP request, the path without its query; both are "" for a tunnel. Needlessly
+        escaped letters and digits are decoded (RFC 3986 section 6.2.2.2). An ambiguous path (`//`,
+        dots, escaped slashes, invalid escapes or UTF-8) is denied."""
         if path and not _is_unambiguous(path):
             return False
         deciding = self.deciding_rule(scope, operation, value, method=method, path=path)
@@ -235,7 +235,7 @@ def _decodes_uniquely(path: str) -> bool:
     return folded.count("/") == path.count("/") and not _AMBIGUOUS.search(folded.replace("%", ""))
 
 
-def _final_patterns(rules: Sequence[PolicyRule], operation: str) -> tuple[Pattern, ...]:
+def _final_patterns(rules: Sequence[PolicyRule], operation: str) -> tuple[ScopePattern, ...]:
     """The patterns on which one of these rules decides, for any request."""
     return tuple(
         pattern
@@ -245,12 +245,12 @@ def _final_patterns(rules: Sequence[PolicyRule], operation: str) -> tuple[Patter
     )
 
 
-def _is_covered(pattern: Pattern, others: Iterable[Pattern]) -> bool:
+def _is_covered(pattern: ScopePattern, others: Iterable[ScopePattern]) -> bool:
     return any(type(other) is type(pattern) and other.covers(pattern) for other in others)
 
 
 def _bind_rules(
-    rules: Iterable[PolicyRule], bind: Callable[[Pattern], tuple[Pattern, ...]]
+    rules: Iterable[PolicyRule], bind: Callable[[ScopePattern], tuple[ScopePattern, ...]]
 ) -> Iterator[PolicyRule]:
     for rule in rules:
         patterns = {
@@ -261,14 +261,14 @@ def _bind_rules(
             yield replace(rule, patterns=patterns)
 
 
-def _binder(scope: Scope, bindings: Bindings) -> Callable[[Pattern], tuple[Pattern, ...]]:
+def _binder(scope: Scope, bindings: Bindings) -> Callable[[ScopePattern], tuple[ScopePattern, ...]]:
     values = {
         name: tuple(parse(scope, text) for text in texts)
         for name, texts in bindings.items()
         if _is_variable_of(scope, name)
     }
 
-    def bind(pattern: Pattern) -> tuple[Pattern, ...]:
+    def bind(pattern: ScopePattern) -> tuple[ScopePattern, ...]:
         if pattern.variable not in values:
             return (pattern,)
         bases = values[pattern.variable]
@@ -277,7 +277,7 @@ def _binder(scope: Scope, bindings: Bindings) -> Callable[[Pattern], tuple[Patte
     return bind
 
 
-def _rebase(pattern: Pattern, base: Pattern) -> Pattern:
+def _rebase(pattern: ScopePattern, base: ScopePattern) -> ScopePattern:
     if isinstance(pattern, PathPattern) and isinstance(base, PathPattern):
         return pattern.rebase(base)
     return base

@@ -16,7 +16,7 @@ from agentbox.core.linux import kernel, landlock
 from agentbox.core.linux.landlock import PathRule
 from agentbox.core.linux.path_opener import Boundary
 from agentbox.sandbox.launcher import preopened
-from agentbox.sandbox.seccomp import agent_filter
+from agentbox.sandbox.seccomp import agent_filter, installation
 
 ABI_SIGNALS: Final = landlock.SCOPES_MIN_ABI
 ABI_FILES: Final = landlock.DEVICES_MIN_ABI
@@ -99,7 +99,7 @@ def prepare() -> None:
     """
     preopened.system_paths()
     for forks in (True, False):  # by keyword as in `apply`, or the cache key differs
-        agent_filter.build(agent_filter.current_machine(), network=False, forks=forks)
+        agent_filter.build(installation.current_machine(), network=False, forks=forks)
 
 
 def probe_enforcement(*, network: bool) -> dict[str, bool]:
@@ -109,10 +109,15 @@ def probe_enforcement(*, network: bool) -> dict[str, bool]:
     return {
         "network": not network and _is_refused(_try_connect),
         "paths": _is_refused(lambda: os.close(os.open("/", os.O_RDONLY | os.O_DIRECTORY))),
-        "attributes": _is_refused(lambda: os.chmod("/", stat.S_IMODE(os.stat("/").st_mode))),  # noqa: PTH101, PTH116 - few imports
+        "attributes": _is_refused(_rewrite_root_mode),
         "signals": _is_refused(lambda: os.kill(os.getppid(), 0)),
         "sockets": _is_refused(lambda: socket.socket(socket.AF_UNIX).close()),
     }
+
+
+def _rewrite_root_mode() -> None:
+    """Sets the mode of `/` to its own value. Without pathlib: few imports."""
+    os.chmod("/", stat.S_IMODE(os.stat("/").st_mode))  # noqa: PTH101, PTH116
 
 
 def _try_connect() -> None:
@@ -152,8 +157,8 @@ def install_filter(*, network: bool, forks: bool) -> int:
     # one that is kept opens files of other users, where Landlock allows it. In a container there is
     # none.
     kernel.drop_capabilities_except(kernel.DAC_OVERRIDE)
-    return agent_filter.install(
-        agent_filter.build(agent_filter.current_machine(), network=network, forks=forks)
+    return installation.install(
+        agent_filter.build(installation.current_machine(), network=network, forks=forks)
     )
 
 

@@ -20,7 +20,7 @@ from agentbox.plan.model import Ruleset
 from agentbox.sandbox import confinement
 from agentbox.sandbox.base_grants import BASE_GRANTS
 from agentbox.sandbox.compile import SHARED_MEMORY, TOOLCHAIN
-from agentbox.sandbox.seccomp import agent_filter, bpf
+from agentbox.sandbox.seccomp import agent_filter, bpf, call_sets, installation
 from agentbox.sandbox.seccomp.syscalls import Machine
 
 # Files below /var that maintainer scripts and the image build generate for programs.
@@ -131,8 +131,8 @@ def apply(
         landlock.restrict(
             path_grants, None if ruleset.network else (), abi, bind_ports, path_boundary
         )
-    machine = agent_filter.current_machine()
-    agent_filter.install(
+    machine = installation.current_machine()
+    installation.install(
         build(machine, network=ruleset.network, sockets=ruleset.sockets), with_notify_fd=False
     )
     if abi and not _root_is_unreadable():
@@ -151,11 +151,11 @@ def build(machine: Machine, *, network: bool, sockets: bool) -> bytes:
     unknown, allow = bpf.return_action(bpf.errno_action(errno.ENOSYS)), bpf.return_action(bpf.ALLOW)
     exempt = {*_CPU_CALLS, *(_SHARED_MEMORY_CALLS if sockets else ())}
     rules = {
-        **{call: refused for call in agent_filter.REFUSED if call not in exempt},
-        **{call: unknown for call in agent_filter.UNKNOWN if call not in _MEMORY_CALLS},
+        **{call: refused for call in call_sets.REFUSED if call not in exempt},
+        **{call: unknown for call in call_sets.UNKNOWN if call not in _MEMORY_CALLS},
         **{
             call: agent_filter.on_oneself(call, refused)
-            for call in agent_filter.ON_ONESELF
+            for call in call_sets.ON_ONESELF
             if call not in exempt
         },
         "clone": (*bpf.load_argument(0), *bpf.if_any_bit(agent_filter.NAMESPACES, refused)),
@@ -192,7 +192,7 @@ def build(machine: Machine, *, network: bool, sockets: bool) -> bytes:
     if not network:  # TCP Fast Open bypasses Landlock
         rules |= {
             call: (*bpf.load_argument(number), *bpf.if_any_bit(agent_filter.FASTOPEN, denied))
-            for call, number in agent_filter.SENDING.items()
+            for call, number in call_sets.SENDING.items()
         }
     numbered = [(machine.number(call), body) for call, body in rules.items()]
     return bpf.assemble(
@@ -219,7 +219,8 @@ def _canonical(paths: Paths, path: Path) -> str:
 
 
 def _expand_devices(pattern: str) -> list[str]:
-    return sorted(glob(pattern)) if pattern.endswith("*") else [pattern]  # noqa: PTH207 - a pattern from the root
+    # The pattern begins at the root.
+    return sorted(glob(pattern)) if pattern.endswith("*") else [pattern]  # noqa: PTH207
 
 
 def _root_is_unreadable() -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentbox.policy.limits.reserve import THREADS_PER_PROCESS
 from agentbox.sandbox.confinement import Confinement, missing_mechanisms
-from agentbox.sandbox.seccomp.agent_filter import REFUSED, UNKNOWN
+from agentbox.sandbox.seccomp.call_sets import REFUSED, UNKNOWN
 from agentbox.sandbox.spec import Launch
 
 MECHANISMS = (

@@ -5,7 +5,7 @@ import sys
 
 from support.api_box import TOKEN, ApiBox
 
-# The real command line, with the address of this box instead of the one in a state folder.
+# The real command line, with the address of this box instead of the one in a state directory.
 SHELL = """
 import sys
 from agentbox.host.cli import context, main

@@ -14,7 +14,7 @@ from agentbox.client import BoxClient
 
 @pytest.fixture(scope="module")
 def prefix() -> Iterator[Path]:
-    """A folder with a short name: a unix socket's path has 107 bytes at most."""
+    """A directory with a short name: the path of a unix socket has at most 107 bytes."""
     folder = Path(tempfile.mkdtemp(prefix="abx-", dir="/var/tmp"))
     yield folder
     shutil.rmtree(folder)

@@ -4,7 +4,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import httpx
 from agentbox_testkit.wait import pause
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.client import BoxClient, LogItem, Task
 
@@ -43,3 +45,12 @@ def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
         time.sleep(pause(began, 0.01))
         began = time.monotonic()
     return found
+
+
+def pods_of(box: ApiBox) -> httpx.Client:
+    """A client of the pods of a box."""
+    return httpx.Client(
+        base_url=f"{box.url}/v1/pods/",
+        headers={"Authorization": f"Bearer {TOKEN}"},
+        trust_env=False,
+    )

@@ -1,4 +1,5 @@
-"""What one run tries, to find what another run left: every method of the agent API, over JSON-RPC and MCP, and its files."""
+"""What one run tries in order to find data of another run: every method of the agent API, over
+JSON-RPC and MCP, and its files."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -63,7 +64,8 @@ print(json.dumps(said), flush=True)
 
 
 def attempts(victim: Mapping[str, Any]) -> dict[str, tuple[Params, ...]]:
-    """By method: what somebody asks who knows every id, name, tag and path of a victim, and its program's name."""
+    """By method: the requests of a caller that knows every id, name, tag and path of a victim, and
+    its program's name."""
     who, bead, part = victim["hello"]["agent"], victim["bead"], victim["part"]
     ids, lease = {"id": part}, {"id": part, "lease_id": victim["lease"]}
     own, state = victim["hello"]["own"], str(victim["hello"].get("state", ""))

@@ -29,7 +29,7 @@ class Server:
         return answer.json().get("data") if answer.status_code == 200 else None
 
     def value(self, expression: str) -> float | None:
-        """Of the only series of an instant query; None while there is none."""
+        """Of the only series of an instant query; None if there is none."""
         rows = (self.get("query", query=expression) or {"result": []})["result"]
         return float(rows[0]["value"][1]) if len(rows) == 1 else None
 

@@ -23,7 +23,8 @@ def connect(port: int, seconds: float = 10) -> socket.socket:
 
 
 def ask(port: int, head: str, body: bytes = b"") -> Answer:
-    """Sends a request on a connection of its own. Lines of `head` end in LF here, Host is added when absent."""
+    """Sends a request on a connection of its own. Lines of `head` end in LF; Host is added if
+    absent."""
     lines = [line.strip() for line in head.strip().splitlines()]
     if not any(line.lower().startswith("host:") for line in lines):
         lines.append("Host: 127.0.0.1")

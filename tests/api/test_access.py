@@ -1,4 +1,5 @@
-"""Who may do what: one walk over the whole table, and the names that stand on what is written."""
+"""Authorization: one walk over the table of routes, and the names that are recorded in what callers
+write."""
 
 import json
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ def core(box: ApiBox) -> Iterator[str]:
     "sent", ["", "Bearer wrong", f"Basic {TOKEN}", "Bearer", f"Bearer {TOKEN}x"]
 )
 def test_no_or_wrong_credentials_are_refused(box: ApiBox, route: Route, sent: str) -> None:
-    """401 with WWW-Authenticate, whatever the path and body would have been."""
+    """401 with WWW-Authenticate, whatever path and body are."""
     answer = call(box, route, sent)
     assert answer.status == 401
     assert answer.headers["www-authenticate"].startswith("Bearer")
@@ -59,7 +60,7 @@ def test_a_core_token_is_held_to_its_scopes(box: ApiBox, core: str, route: Route
 
 
 def test_tokens_may_come_after_the_api(box: ApiBox) -> None:
-    """A program's token is honoured from the moment its file is there, and no longer once it is replaced."""
+    """A program's token is accepted as soon as its file exists, and no longer once it is replaced."""
     path = box.paths.token("agent-host")
     before = path.read_text() if path.exists() else None
     if before is not None:
@@ -111,7 +112,7 @@ def test_events_of_the_core_are_taken_from_the_core(box: ApiBox, core: str) -> N
 
 
 def test_problems_carry_the_request_id(box: ApiBox) -> None:
-    """A caller's id comes back in the header and in `instance`; one that is no plain word is replaced."""
+    """A caller's id is returned in the header and in `instance`; an invalid one is replaced."""
     answer = ask(box.plan.api.port, "GET /v1/beads HTTP/1.1\nX-Request-Id: abc-123")
     assert answer.headers["x-request-id"] == "abc-123"
     assert answer.json()["instance"] == "urn:agentbox:request:abc-123"

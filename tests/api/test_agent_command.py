@@ -38,7 +38,7 @@ def test_an_agent_from_start_to_stop(box: ApiBox, client: BoxClient) -> None:
 
 
 def test_a_grant_is_revoked_by_its_id(box: ApiBox) -> None:
-    """What the command prints is what the API then says; no output ever holds the agent's token."""
+    """The command prints what the API returns; no output ever contains the agent's token."""
     made = agentbox(
         box,
         "--json",
@@ -65,7 +65,7 @@ def test_a_grant_is_revoked_by_its_id(box: ApiBox) -> None:
 
 
 def test_a_terminal_is_joined_to_its_pipes(box: ApiBox) -> None:
-    """Input goes in, output comes out, the end of input is the end of the agent."""
+    """Input is passed on, output is printed, the end of input ends the agent."""
     identity = agentbox(box, "agent", "spawn", "-i", "cat", "--", "cat").stdout.decode().strip()
     assert (
         agentbox(box, "agent", "attach", identity, given=b"to and fro\n").stdout == b"to and fro\n"

@@ -1,4 +1,5 @@
-"""What `GET /v1/agents/{id}` says of one agent, whole, and what `/health` says of the box."""
+"""The complete record that `GET /v1/agents/{id}` returns for one agent, and what `/health` reports
+about the box."""
 
 from helpers import sh, until
 from support.api_box import ApiBox
@@ -20,8 +21,9 @@ while True:
 
 
 def test_one_agent_is_shown_whole(box: ApiBox, client: BoxClient) -> None:
-    """While it runs: the isolation report, each limit with cap and peak, what it holds, its open branch, and what it was
-    refused, exactly. After its end: the review that waits for the operator, and the same counts."""
+    """While it runs: the isolation report, each limit with cap and peak, its grants, its open
+    branch, and exact counts of its denials. After its end: the review that waits for the operator,
+    and the same counts."""
     script = SCRIPT.format(port=box.plan.api.port)
     made = client.agents.spawn(
         {"name": "shown", "argv": ["python3", "-c", script], "profile": "sandboxed"}
@@ -55,7 +57,7 @@ def test_one_agent_is_shown_whole(box: ApiBox, client: BoxClient) -> None:
 
 
 def test_an_agent_that_writes_nothing_has_nothing_to_review(client: BoxClient) -> None:
-    """Its branch is over with it; one that may not write has none."""
+    """Its branch ends with it; an agent that may not write has none."""
     made = client.agents.spawn(sh("exit 0"))
     until(lambda: client.agents.get(made.agent_id).branch["state"] == "over")
     read_only = client.agents.spawn({**sh("exit 0"), "profile": "readonly"})

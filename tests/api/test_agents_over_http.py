@@ -34,7 +34,7 @@ async def aio(box: ApiBox) -> AsyncIterator[AsyncBoxClient]:
 
 @contextmanager
 def token_of(client: BoxClient, box: ApiBox, *scopes: str) -> Iterator[BoxClient]:
-    """A client that is somebody of its own."""
+    """A client with a principal of its own."""
     made = client.call(
         "create_token", body={"name": f"t{uuid.uuid4().hex[:8]}", "scopes": list(scopes)}
     )
@@ -43,12 +43,13 @@ def token_of(client: BoxClient, box: ApiBox, *scopes: str) -> Iterator[BoxClient
 
 
 def handshake(box: ApiBox, path: str, token: str = TOKEN) -> Any:
-    """The answer to a GET that asks for a WebSocket."""
+    """The response to a GET that requests a WebSocket."""
     return ask(box.plan.api.port, f"GET {path} HTTP/1.1\nAuthorization: Bearer {token}{UPGRADE}")
 
 
 def test_the_client_starts_follows_and_ends_agents(client: BoxClient) -> None:
-    """Each call of `BoxClient.agents` does what it says, seen by the others; the request id makes one agent."""
+    """Each call of `BoxClient.agents` has its effect, as the other calls show; one request id
+    creates one agent."""
     key = uuid.uuid4().hex
     made = client.agents.spawn(
         spec("sh", "-c", "cat; exec sleep 1000", stdin="pipe"), request_id=key, input=b"given\n"
@@ -72,7 +73,7 @@ def test_the_client_starts_follows_and_ends_agents(client: BoxClient) -> None:
 
 
 async def test_the_asynchronous_client_does_the_same(aio: AsyncBoxClient) -> None:
-    """Bytes go in and come out, the stream ends with the exit, an unknown agent is 404."""
+    """Bytes are sent and received, the stream ends with the exit, an unknown agent is 404."""
     made = await aio.agents.spawn(cat())
     async with aio.agents.attach(made.agent_id, made.generation) as attached:
         await attached.send(b"one")
@@ -98,7 +99,8 @@ def test_threads_attach(client: BoxClient) -> None:
 
 
 def test_who_leaves_at_once_has_sent_what_it_sent(client: BoxClient) -> None:
-    """Whatever the agent writes at that moment: each holder sends a line, and is gone before it reads anything."""
+    """Whatever the agent writes at that moment: each client attaches, sends a line, and disconnects
+    before it reads anything."""
     chatters = "import sys, threading, time\ndef talk():\n while True: print(time.sleep(0.001), flush=True)\n"
     chatters += "threading.Thread(target=talk, daemon=True).start()\nfor line in sys.stdin: print(line, file=sys.stderr, flush=True)"
     made = client.agents.spawn(spec("python3", "-c", chatters, stdin="pipe"))
@@ -107,7 +109,7 @@ def test_who_leaves_at_once_has_sent_what_it_sent(client: BoxClient) -> None:
         try:
             with client.agents.attach(made.agent_id, made.generation) as attached:
                 attached.send(b"%d\n" % number)
-        except ApiError as error:  # the one before is held until what it sent is written
+        except ApiError as error:  # the previous client stays attached until its input is written
             if error.status != 409:
                 raise
         else:
@@ -124,7 +126,8 @@ def test_who_leaves_at_once_has_sent_what_it_sent(client: BoxClient) -> None:
 async def test_a_second_holder_is_refused_before_the_upgrade(
     box: ApiBox, aio: AsyncBoxClient
 ) -> None:
-    """409 as a problem, typed in the client; a stale generation and an unknown agent too. Let go, the next one holds it."""
+    """409 as a problem, typed in the client; also for a stale generation and an unknown agent. Once
+    detached, the next client can attach."""
     made = await aio.agents.spawn(cat())
     async with aio.agents.attach(made.agent_id, made.generation) as attached:
         await attached.send(b"x")
@@ -150,7 +153,8 @@ async def test_a_second_holder_is_refused_before_the_upgrade(
 
 
 async def test_refused_input_is_told_and_ends_no_output(aio: AsyncBoxClient) -> None:
-    """An agent that closed its stdin talks on: what is sent to it fails typed, what it says arrives."""
+    """An agent that closed its stdin continues to write: sending to it fails with a typed error,
+    its output arrives."""
     made = await aio.agents.spawn(
         spec("sh", "-c", "exec 0<&-; sleep 0.3; echo said; sleep 1000", stdin="pipe")
     )
@@ -167,7 +171,7 @@ async def test_refused_input_is_told_and_ends_no_output(aio: AsyncBoxClient) -> 
 
 
 async def _send_for_ever(attached: Any) -> None:
-    """The pipe takes what comes before the kernel has closed its other end."""
+    """The pipe accepts bytes until the kernel has closed its other end."""
     async with asyncio.timeout(30):
         while True:
             await attached.send(b"z")
@@ -206,7 +210,8 @@ def test_request_ids_belong_to_a_principal(box: ApiBox, client: BoxClient) -> No
 
 
 async def test_an_api_that_dies_cuts_the_socket_and_ends_no_agent(own_box: Any) -> None:
-    """SIGKILL of the API: the holder is told, the agent lives on, and after a restart the next one holds its pipes."""
+    """SIGKILL of the API: the attached client gets an error, the agent continues, and after a
+    restart the next client attaches to its pipes."""
     box = await asyncio.to_thread(own_box)
     async with AsyncBoxClient(box.url, token=TOKEN) as aio:
         made = await aio.agents.spawn(cat())

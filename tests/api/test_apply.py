@@ -1,4 +1,5 @@
-"""Live keys of the mounted manifest are taken over in place; anything more is refused and changes nothing."""
+"""Live keys of the mounted manifest are applied in place; any other change is refused and has no
+effect."""
 
 import tempfile
 import uuid
@@ -37,7 +38,7 @@ PORTS = {"port": free_port(), "metrics": free_port()}
 
 
 def written(box: ApiBox, text: str) -> None:
-    """Puts the mounted manifest in place, as the CLI does: the same inode, other bytes."""
+    """Replaces the mounted manifest as the CLI does: the same inode, other bytes."""
     box.paths.manifest.write_text(text)
 
 
@@ -47,7 +48,7 @@ def text(*, lease: int = 60, max_body: str = "1MiB") -> str:
 
 @pytest.fixture
 def applied() -> Iterator[ApiBox]:
-    """An API whose plan was made from its own mounted manifest and lock."""
+    """An API whose plan was built from its own mounted manifest and lock."""
     with tempfile.TemporaryDirectory(prefix="abx-", dir="/var/tmp") as folder:
         prefix = Path(folder)
         (prefix / "etc").mkdir()
@@ -66,7 +67,7 @@ def applied() -> Iterator[ApiBox]:
 
 
 def lease_of_a_claim(client: BoxClient) -> float:
-    """Seconds that a claim without a wish of its own gets."""
+    """Seconds of a claim that requests no lease time."""
     epic = client.call("create_epic", body={"title": "e"})["id"]
     bead = client.call("create_child", {"id": epic}, body={"title": "t"})["id"]
     claim = client.call("claim", {"id": bead}, body={"lease_id": str(uuid.uuid4())})
@@ -100,8 +101,8 @@ def test_a_live_key_acts_at_once(applied: ApiBox) -> None:
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
 def test_what_was_applied_outlives_the_api(applied: ApiBox, how: str) -> None:
-    """Started again in the same boot, it works with the applied value, says nothing of drift to apply, and keeps the
-    plan digest of the boot. A later change is compared with what was applied."""
+    """Restarted in the same boot, it uses the applied value, reports no drift to apply, and keeps
+    the plan digest of the boot. A later change is compared with the applied manifest."""
     with applied.client() as client:
         booted = client.meta()["plan_digest"]
         written(applied, text(lease=7))
@@ -116,7 +117,7 @@ def test_what_was_applied_outlives_the_api(applied: ApiBox, how: str) -> None:
 
 
 def test_no_room_for_what_was_applied_applies_nothing(applied: ApiBox) -> None:
-    """502 with the folder's name; the value is the old one."""
+    """502 with the directory's name; the old value stays."""
     applied.paths.applied_plan.mkdir()
     written(applied, text(lease=7))
     with applied.client() as client:
@@ -141,7 +142,7 @@ def test_a_key_that_needs_more_is_refused_whole(applied: ApiBox) -> None:
 
 @pytest.mark.parametrize("broken", ["[meta", "nonsense = 1\n", '[api]\nport = "x"\n'])
 def test_a_broken_manifest_is_refused_with_its_findings(applied: ApiBox, broken: str) -> None:
-    """400, each finding with its key; the box goes on as it was."""
+    """400, each finding with its key; the box continues as before."""
     written(applied, broken)
     with applied.client() as client:
         with pytest.raises(ApiError) as caught:

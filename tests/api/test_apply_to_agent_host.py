@@ -1,4 +1,5 @@
-"""Live keys that agent-host holds, applied in a real box below a prefix: boot, supervisord, API, agent-host."""
+"""Live keys that concern agent-host, applied in a real box below a prefix: boot, supervisord, API,
+agent-host."""
 
 import base64
 import json
@@ -38,12 +39,12 @@ limits = {{ {limits} }}
 
 @pytest.fixture
 def sealed() -> Iterator[Sealed]:
-    """A box whose plan was made from its own manifest and lock."""
+    """A box whose plan was built from its own manifest and lock."""
     with PrefixBox() as box:
         manifest, features = parse(text(), "agentbox.toml"), load_features()
         lock = lock_of(enabled_features(manifest, features))
         made = build_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
-        plan = box.install(replace(made, probes=()))  # the prefix holds no packages
+        plan = box.install(replace(made, probes=()))  # the prefix has no packages
         box.paths.lock.write_bytes(lock_bytes(lock))
         for path in (box.paths.manifest, box.paths.baked_manifest):
             path.write_bytes(text())
@@ -85,8 +86,8 @@ def refused(sealed: Sealed, **more: object) -> str:
 
 
 def test_bounds_reach_agent_host_without_a_restart(sealed: Sealed) -> None:
-    """max_agents, max_depth, grace_seconds and a limit: each acts on the next call; agents go on; the program is the
-    same process. After it was killed, it holds them again."""
+    """max_agents, max_depth, grace_seconds and a limit: each takes effect at the next call; agents
+    continue; the process stays the same. After it was killed, it uses the same values."""
     keys = [
         "adapters.orchestrator.grace_seconds",
         "adapters.orchestrator.max_agents",
@@ -122,7 +123,8 @@ def test_bounds_reach_agent_host_without_a_restart(sealed: Sealed) -> None:
 
 
 def _lasted(sealed: Sealed, agent: str) -> float:
-    """Seconds from the wish that an agent ends to its end, from the journal; 0 while it has not both."""
+    """Seconds from the request to end an agent until its end, from the journal; 0 while one of them
+    is absent."""
     told = sealed.client.call("read_events", query={"types": "agent.*", "limit": 1000})["events"]
     asked = [
         one["ts"]
@@ -140,7 +142,7 @@ def _lasted(sealed: Sealed, agent: str) -> float:
 
 
 def test_tasks_are_leased_as_was_applied(sealed: Sealed) -> None:
-    """A task that begins after the change holds its bead for the new time."""
+    """A task that begins after the change claims its bead for the new time."""
 
     def leased() -> float:
         task = sealed.client.submit_task(sh("sleep 60")).task_id

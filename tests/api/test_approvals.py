@@ -1,4 +1,4 @@
-"""From an action that waits to the operator's verdict, over a real API and agent-host."""
+"""From an action that waits for approval to the operator's verdict, over a real API and agent-host."""
 
 import asyncio
 import threading
@@ -27,7 +27,7 @@ def agent(client: BoxClient) -> Iterator[str]:
 
 @contextmanager
 def following(box: ApiBox, token: str | None = None) -> Iterator[None]:
-    """Somebody follows the events."""
+    """A client follows the events."""
     there, leave = threading.Event(), threading.Event()
 
     def read() -> None:
@@ -39,7 +39,7 @@ def following(box: ApiBox, token: str | None = None) -> Iterator[None]:
 
     reader = threading.Thread(target=read)
     reader.start()
-    assert there.wait(20)  # no more than ten questions of an agent are asked within an hour
+    assert there.wait(20)  # an agent may request at most ten approvals within an hour
     yield
     leave.set()
     with box.client() as client:
@@ -49,7 +49,7 @@ def following(box: ApiBox, token: str | None = None) -> Iterator[None]:
 
 
 def ask(box: ApiBox, agent: str, value: str) -> None:
-    """As the gateway asks. Raises PermissionDenied."""
+    """As the gateway requests it. Raises PermissionDenied."""
 
     async def asked() -> None:
         client, _ = await connect(box.paths, Deadline.after(5))
@@ -72,7 +72,8 @@ def ask(box: ApiBox, agent: str, value: str) -> None:
 def until_asked(
     box: ApiBox, client: BoxClient, agent: str, value: str
 ) -> tuple[ThreadPoolExecutor, str]:
-    """Asks until somebody is there, and returns who asks and the id that waits."""
+    """Requests until an approver is connected; returns the requester and the id of the pending
+    approval."""
     pool = ThreadPoolExecutor(1)
 
     def waits() -> str:
@@ -88,7 +89,7 @@ def _waiting(client: BoxClient) -> list[str]:
 
 
 def test_nobody_follows(box: ApiBox, client: BoxClient, agent: str) -> None:
-    """Denied at once; somebody who follows without the scope changes nothing."""
+    """Denied at once; a follower without the scope does not count as an approver."""
     with pytest.raises(PermissionDenied, match="no approver is connected"):
         ask(box, agent, "pod/read")
     token = client.tokens.create("reader", ["events:read", "approvals:read"])["value"]
@@ -97,7 +98,8 @@ def test_nobody_follows(box: ApiBox, client: BoxClient, agent: str) -> None:
 
 
 def test_approve_and_deny(box: ApiBox, client: BoxClient, agent: str) -> None:
-    """On the command line: what is asked is shown escaped, decided once (exit 7 afterwards), and journalled."""
+    """On the command line: the request is shown escaped, decided once (exit 7 afterwards), and
+    journalled."""
     with following(box):
         pool, waiting = until_asked(box, client, agent, "pod/write")
         shown = agentbox(box, "approvals", "show", waiting).stdout.decode()

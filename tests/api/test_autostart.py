@@ -26,7 +26,8 @@ enabled = false
 
 
 async def test_once_the_box_is_ready(prefix: Path) -> None:
-    """Not before; those that are enabled and say so; and not again when the API starts again in this boot."""
+    """Not before the box is ready; only enabled agents with `autostart`; and not again when the API
+    restarts in this boot."""
     host = AgentHostBox(prefix, manifest=MANIFEST)
     host.paths.state_secrets.mkdir(parents=True)
     host.paths.api_key.write_text("k" * 64)

@@ -27,7 +27,7 @@ def spec(*argv: str) -> dict[str, Any]:
 
 
 def bridged(prefix: Path, *words: str, token: str = "") -> ApiBox:
-    """A box without agent-host; its secret is what the bridge is given."""
+    """A box without agent-host; its secret is the one that the bridge receives."""
     command = (sys.executable, "-I", "-m", "agentbox.agents.bridge", *words)
     slot = SlotPlan(
         use="external-stdio", required=False, options={"command": command, "env": (VARIABLE,)}
@@ -59,7 +59,7 @@ def own(tmp_path: Path) -> Iterator[ApiBox]:
 
 @pytest.fixture
 def pair(own_box: Callable[..., ApiBox], tmp_path: Path) -> Iterator[tuple[ApiBox, ApiBox]]:
-    """A host, and a box whose agents are its."""
+    """A host, and a box whose agents run on it."""
     host = own_box()
     with host.client() as client:
         made = client.call("create_token", body={"name": "box-b", "scopes": list(SCOPES)})
@@ -95,7 +95,8 @@ async def test_what_becomes_of_the_bridges_agents_is_journalled_once(own: ApiBox
 
 
 async def test_a_killed_bridge_is_started_again_by_the_same_api(own: ApiBox) -> None:
-    """The slot goes down and comes back with another child, under the same process; a run that waited failed typed."""
+    """The slot goes down and recovers with another child, under the same process; a waiting run
+    fails with a typed error."""
     assert own.process is not None
     with own.client() as client:
         client.agents.spawn(spec("sleep", "1000"))

@@ -19,8 +19,8 @@ NEEDLE = "9007199254740991"
 
 
 def test_a_box_with_a_bridge_boots_and_ends_clean() -> None:
-    """The manifest is valid, no agent-host is in the plan, what the bridge is given is a secret of the box, the box is ready
-    and runs agents, and its shutdown ends them."""
+    """The manifest is valid, the plan has no agent-host, the bridge's credential is a secret of the
+    box, the box is ready and runs agents, and its shutdown ends them."""
     text = f"""
 meta = {{ schema_version = 1, name = "bridged" }}
 api = {{ port = {free_port()}, token_env = "BOX_TOKEN" }}
@@ -42,7 +42,7 @@ env = ["PEER_TOKEN"]
     assert "agent-host" not in {program.name for program in made.programs}
     assert "PEER_TOKEN" in made.secrets
     with PrefixBox() as box:
-        plan = box.install(replace(made, probes=()))  # the prefix holds no packages
+        plan = box.install(replace(made, probes=()))  # the prefix has no packages
         box.paths.lock.write_bytes(lock_bytes(lock))
         for path in (box.paths.manifest, box.paths.baked_manifest):
             path.write_bytes(text)

@@ -14,7 +14,7 @@ from agentbox.client import ApiError, AsyncBoxClient, BoxClient, every, every_as
 
 
 async def done(found: Any) -> Any:
-    """What a call of either client gives."""
+    """The result of a call of either client."""
     return await found if inspect.isawaitable(found) else found
 
 
@@ -27,7 +27,8 @@ async def client(request: pytest.FixtureRequest, box: ApiBox) -> AsyncIterator[A
 
 
 async def test_a_bead_goes_round(client: Any) -> None:
-    """Created once, claimed, kept, given back, claimed again, closed; what waits for it becomes ready."""
+    """Created once, claimed, heartbeat, released, claimed again, closed; a bead that depends on it
+    becomes ready."""
     key, lease = uuid.uuid4().hex, str(uuid.uuid4())
     epic = await done(client.beads.create_epic("an epic", request_id=key, tags=["t"]))
     assert (
@@ -72,7 +73,7 @@ async def test_a_listing_is_read_to_its_end(client: Any) -> None:
 
 
 async def test_events_go_round(client: Any) -> None:
-    """Appended, read, shown, verified, streamed from where one was."""
+    """Appended, read, shown, verified, streamed from a position."""
     kind = f"round.{uuid.uuid4().hex}"
     first, last = await done(
         client.events.append(*({"type": kind, "data": {"n": n}} for n in range(3)))

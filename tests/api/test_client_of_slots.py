@@ -43,7 +43,7 @@ async def slots(request: pytest.FixtureRequest, box: ApiBox) -> AsyncIterator[tu
 
 
 async def test_an_object_goes_round(slots: tuple[Any, Any]) -> None:
-    """Written, described, read in part, patched, listed, deleted; conditions hold."""
+    """Written, described, read in part, patched, listed, deleted; conditions are checked."""
     pods, _ = slots
     folder = f"c{uuid.uuid4().hex[:8]}/"
     made = await pods.write(
@@ -80,7 +80,7 @@ async def test_an_object_goes_round(slots: tuple[Any, Any]) -> None:
 
 
 async def test_an_entry_goes_round(slots: tuple[Any, Any]) -> None:
-    """Stored, found, listed, counted, deleted; what is not there is None or False."""
+    """Stored, found, listed, counted, deleted; a missing entry is None or False."""
     _, memory = slots
     ns = f"c{uuid.uuid4().hex[:8]}"
     entry, created = await memory.store(
@@ -126,7 +126,7 @@ def test_a_large_object_is_streamed(box: ApiBox) -> None:
 
 
 async def test_a_large_object_is_streamed_async(box: ApiBox) -> None:
-    """As above, awaited; a refusal comes as one."""
+    """The same with the asynchronous client; an error is raised as one."""
     body = uuid.uuid4().bytes * (SIZE // 16)
 
     async def pieces() -> AsyncIterator[bytes]:

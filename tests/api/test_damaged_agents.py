@@ -1,5 +1,5 @@
-"""A box whose table of agents is damaged says what is damaged, and touches nothing: without the file it does not start, without a row it
-is degraded."""
+"""A box whose table of agents is damaged reports the damage and changes nothing: without the file
+it does not start, without a row it is degraded."""
 
 import sqlite3
 
@@ -31,7 +31,8 @@ def test_a_damaged_table_is_named() -> None:
 
 
 def test_a_damaged_row_is_named_and_the_rest_is_there() -> None:
-    """The box starts, lists the other agents, starts new ones, and says which slot is degraded and why."""
+    """The box starts, lists the other agents, starts new ones, and reports which slot is degraded
+    and why."""
     with PrefixBox() as box:
         sealed = Sealed(box, box.install(plan()))
         sealed.start()

@@ -1,4 +1,4 @@
-"""No death of a required program goes unseen, however soon the program is back."""
+"""Every death of a required program is noticed, however soon the program is running again."""
 
 import json
 import os
@@ -18,8 +18,9 @@ def sealed() -> Iterator[Sealed]:
 
 
 def test_each_program_killed_ten_times(sealed: Sealed) -> None:
-    """Each required program, killed ten times over: agent-host and gateway are named in `/ready` every time, the API answers nothing
-    or 503 until it has looked; each within 5 s, however soon the program is back."""
+    """Each required program, killed ten times: agent-host and gateway are named in `/ready` every
+    time, the API answers nothing or 503 until its first check; each within 5 s, however soon the
+    program is running again."""
     port = sealed.plan.api.port
 
     def names(program: str) -> bool:
@@ -34,7 +35,7 @@ def test_each_program_killed_ten_times(sealed: Sealed) -> None:
             pid = sealed.pid(program)
             (
                 sealed.box.paths.starts_dir / program
-            ).unlink()  # or it would be stopped as one that never stays up
+            ).unlink()  # or it would be stopped as a program that keeps failing
             os.kill(pid, signal.SIGKILL)
             sealed.box.wait_until(fell, 5, f"{program} in missing")
             sealed.box.wait_until(
@@ -46,8 +47,8 @@ def test_each_program_killed_ten_times(sealed: Sealed) -> None:
 
 
 def test_a_program_that_was_back_before_anybody_looked(sealed: Sealed) -> None:
-    """The API is held while agent-host dies, starts and notifies: the fall is told all the same, by its name or its
-    slot's."""
+    """The API is stopped while agent-host dies, starts and notifies: the failure is still reported,
+    by its name or its slot's."""
     api, host = sealed.pid("management-api"), sealed.pid("agent-host")
     os.kill(api, signal.SIGSTOP)
     try:
@@ -70,4 +71,4 @@ def test_a_program_that_was_back_before_anybody_looked(sealed: Sealed) -> None:
     }
     assert named & set(
         fell["missing"]
-    )  # whichever of them was looked at first: a lost connection is told at once
+    )  # whichever was checked first: a lost connection is reported at once

@@ -1,4 +1,5 @@
-"""What a box that delivers its journal tells of it: `/health` (a state), the gauges, `agentbox events delivery`."""
+"""What a box that delivers its journal reports about it: `/health` (a state), the gauges, `agentbox
+events delivery`."""
 
 import json
 import os
@@ -72,7 +73,7 @@ def becomes(client: BoxClient, **wanted: Any) -> dict[str, Any]:
 
 
 def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_path: Path) -> None:
-    """Delivered, then a dead letter, then a token that is refused: each in its words, everywhere."""
+    """Delivered, then a dead letter, then a rejected token: each is reported, everywhere."""
     with sender.client() as client:
         done, head = delivery_command(sender, tmp_path), -1
         while head != (
@@ -110,7 +111,7 @@ def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_pat
         assert "agentbox_events_undelivered 0.0" not in metrics
         assert "agentbox_events_dead_letters 1.0" in metrics
         until(lambda: client.ready().degraded == ("events",), 30)
-        # no boot ran here, so something is missing: not the slot
+        # no boot ran here, so readiness lacks something else than the slot
         assert not [why for why in client.ready().missing if "events" in why]
 
 

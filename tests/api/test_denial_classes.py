@@ -1,4 +1,5 @@
-"""Refusals have a class: what everyday programs ask for is benign and nobody is told; what only an attack asks for is named so."""
+"""Denials have a class: what everyday programs request is benign and raises no alert; what only an
+attack requests is reported as such."""
 
 import re
 import sys
@@ -56,7 +57,7 @@ def run(client: BoxClient, name: str, *argv: str) -> str:
 
 
 def reported_denials(client: BoxClient, agent: str) -> Counter[tuple[str, str]]:
-    """What the journal says of it, once it says that it ended."""
+    """What the journal has of it, once it records the end."""
     query = {"agent_id": agent, "limit": 1000}
     until(
         lambda: (
@@ -71,7 +72,7 @@ def reported_denials(client: BoxClient, agent: str) -> Counter[tuple[str, str]]:
 
 
 def test_programs_of_every_day_are_no_matter_of_policy(box: ApiBox, client: BoxClient) -> None:
-    """They are refused a socket as ever, and it is counted."""
+    """A socket is refused as before, and the denial is counted."""
     agent = run(client, "everyday", "sh", "-c", EVERY_DAY, sys.executable, SUITE)
     until(lambda: refused(box, "everyday")["benign", "socket"])
     assert {kind for kind, _ in refused(box, "everyday")} == {"benign"}

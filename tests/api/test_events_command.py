@@ -1,4 +1,5 @@
-"""`agentbox events` against a real API, as a user's shell sees it: the state folder of a box that runs, its URL, its token."""
+"""`agentbox events` against a real API, as a user's shell sees it: the state directory of a running
+box, its URL, its token."""
 
 import json
 import os
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.api_box import TOKEN, ApiBox
-from support.journal_forgery import edit_file
+from support.journal_edits import edit_file
 
 from agentbox.adapters.events.journal.verify import verify
 from agentbox.client import BoxClient
@@ -93,7 +94,7 @@ def test_tail_follows(
     client: BoxClient,
     tmp_path: Path,
 ) -> None:
-    """What comes later is printed as it comes, until the command is interrupted."""
+    """New events are printed as they arrive, until the command is interrupted."""
     kind = str(appended[0]["type"])
     line = words("--json", "events", "tail", "-f", "--type", kind)
     env = {**os.environ, "AGENTBOX_STATE_DIR": str(tmp_path / "state")}
@@ -111,7 +112,7 @@ def test_tail_follows(
 
 
 def test_show(events: Events, appended: list[dict[str, object]]) -> None:
-    """One record whole; one that is not there is told."""
+    """One complete record; a missing one is an error."""
     done = events("--json", "events", "show", str(appended[1]["seq"]))
     assert json.loads(done.stdout) == appended[1]
     missing = events("events", "show", "999999999")
@@ -139,7 +140,8 @@ def test_export_of_a_box_is_its_journal(
 def test_verify_of_a_box_and_of_its_folder(
     events: Events, appended: list[dict[str, object]], box: ApiBox, tmp_path: Path
 ) -> None:
-    """The same tail; a copy that was changed is damaged at its place, the box's own is sound."""
+    """The same tail; a changed copy is reported as damaged at the right position, the box's own
+    journal is valid."""
     asked = json.loads(events("--json", "events", "verify").stdout)
     assert (asked["ok"], asked["last_seq"] >= appended[2]["seq"]) == (True, True)
     copy = shutil.copytree(box.paths.slot("events"), tmp_path / "copy")
@@ -152,7 +154,7 @@ def test_verify_of_a_box_and_of_its_folder(
 
 
 def test_a_journal_at_work_is_sound(client: BoxClient, box: ApiBox) -> None:
-    """Its folder can be verified while the box appends to it."""
+    """Its directory can be verified while the box appends to it."""
     kind = "test.work"
     for number in range(20):
         client.call("append_events", body={"events": [{"type": kind, "data": {"n": number}}] * 5})

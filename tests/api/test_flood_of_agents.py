@@ -1,4 +1,5 @@
-"""Two agents within their own limits flood a box whose agents may have fewer processes and threads than both together."""
+"""Two agents within their own limits flood a box that allows fewer processes and threads than both
+together use."""
 
 import time
 from collections.abc import Callable
@@ -32,7 +33,8 @@ def flood() -> dict[str, Any]:
 
 @pytest.mark.timed
 def test_the_box_answers_and_ends_agents_under_a_flood(own_box: Callable[..., ApiBox]) -> None:
-    """The sum stays within what the box can spare, `/livez` answers, another agent runs, and each flood is ended."""
+    """The sum stays within the box's share, `/livez` answers, another agent runs, and each flood is
+    ended."""
     plan = api_plan()
     box = own_box(plan=replace(plan, resources=replace(plan.resources, pids=PIDS)))
     assert box.host is not None
@@ -57,7 +59,7 @@ def test_the_box_answers_and_ends_agents_under_a_flood(own_box: Callable[..., Ap
             assert time.monotonic() - began < LIVE_SECONDS
             assert (
                 sum(counts()) <= most + 8
-            )  # the spare reaper and the agent that it will start are no agent's
+            )  # the preforked reaper and the agent that it will start belong to no agent
         ran = client.agents.run_once(
             {"name": "beside", "argv": ["sh", "-c", "exit 7"], "profile": "sandboxed"}
         )

@@ -1,4 +1,4 @@
-"""docs/howto/review-a-change.md, followed word for word."""
+"""docs/howto/review-a-change.md, followed literally."""
 
 import re
 import shlex
@@ -22,7 +22,8 @@ def steps() -> list[tuple[str, list[str]]]:
 
 
 def test_the_page_is_true(box: ApiBox) -> None:
-    """Each line that the page shows is printed, in that order; … stands for anything, AGENT for the last id that was named."""
+    """Each line that the page shows is printed, in that order; … stands for anything, AGENT for the
+    last id that was printed."""
     agent, found = "", steps()
     assert len(found) == 10
     for command, shown in found:

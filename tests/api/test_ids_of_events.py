@@ -1,4 +1,5 @@
-"""The journal says who: each event of a run has its session and trace, each event of an agent that agent's id."""
+"""Ids in the journal: each event of a run has its session and trace, each event of an agent that
+agent's id."""
 
 import base64
 import json
@@ -25,7 +26,7 @@ Events = list[Mapping[str, Any]]
 
 @pytest.fixture(scope="module")
 def box(prefix: Path) -> Iterator[ApiBox]:
-    """With a gateway, and a task before, which made the epic that all tasks are below."""
+    """With a gateway, and an earlier task, which created the epic of all tasks."""
     found = ApiBox(prefix)
     found.paths.token("gateway").parent.mkdir(parents=True, exist_ok=True)
     found.paths.token("gateway").write_text("a-token-of-this-boot")
@@ -146,7 +147,7 @@ def test_a_family_has_the_session_of_its_head(client: BoxClient) -> None:
 
 
 def test_a_refused_start_has_the_trace_of_who_asked(client: BoxClient) -> None:
-    """There is no agent; the caller finds it by the trace."""
+    """There is no agent; the caller finds the event by the trace."""
     with pytest.raises(ApiError):
         client.call("spawn", body=OUTSIDE, headers={"traceparent": f"00-{'b' * 32}-{PARENT}-00"})
     until(

@@ -40,7 +40,7 @@ def test_nonsense_is_refused(box: ApiBox) -> None:
 
 
 def seconds_until_closed(box: ApiBox, first: bytes, drip: bytes = b"") -> float:
-    """How long the server keeps a connection on which nothing whole comes."""
+    """How long the server keeps a connection on which no complete request arrives."""
     began = time.monotonic()
     with connect(box.plan.api.port) as sock:
         sock.sendall(first)
@@ -61,8 +61,8 @@ def seconds_until_closed(box: ApiBox, first: bytes, drip: bytes = b"") -> float:
 
 @pytest.mark.timed
 def test_idle_connections_are_closed(box: ApiBox) -> None:
-    """After 5 s: one that never spoke, one that stopped within its head, one kept alive; and a byte now and then does not
-    keep a head open longer."""
+    """After 5 s: one that sent nothing, one that stopped within its head, one kept alive; single
+    bytes do not keep a head open longer."""
     idle = [
         (b"", b""),
         (b"GET /livez HT", b""),
@@ -92,7 +92,7 @@ def test_connections_are_bounded_and_probes_keep_theirs(own_box) -> None:  # typ
 
 
 def test_the_metrics_listener_takes_64(own_box) -> None:  # type: ignore[no-untyped-def]
-    """The 65th is told 503."""
+    """The 65th gets 503."""
     box = own_box(orchestrator=False)
     port = box.plan.observability.metrics_port
     with contextlib.ExitStack() as stack:
@@ -111,7 +111,7 @@ def _recovered(box: ApiBox) -> bool:
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:1234", "[::1]:9090", "127.0.0.5"])
 def test_loopback_hosts_are_served(box: ApiBox, host: str) -> None:
-    """Whatever port a mapping gives them."""
+    """Whatever port a mapping assigns to them."""
     assert ask(box.plan.api.port, f"GET /v1/beads HTTP/1.1\nHost: {host}\n{AUTH}").status == 200
 
 
@@ -127,7 +127,7 @@ def test_other_hosts_are_misdirected(box: ApiBox, host: str) -> None:
 
 
 def test_a_body_over_the_cap_is_refused(box: ApiBox) -> None:
-    """413 with the key that sets the cap, by announced length and by what really comes."""
+    """413 with the key that sets the limit, by announced length and by the bytes received."""
     for announced in (f"Content-Length: {2 << 20}", "Transfer-Encoding: chunked"):
         answer = _post(box, announced)
         assert (answer.status, answer.json()["config_path"]) == (413, "api.max_body")

@@ -1,4 +1,5 @@
-"""What no client means: each is refused with a problem document, none is a bug, and the log keeps nothing of it."""
+"""Requests that no client would send: each is refused with a problem document, none causes a bug,
+and the log contains none of it."""
 
 import json
 
@@ -24,7 +25,7 @@ PLACES = ("POST /v1/beads/epics", "POST /v1/memory/search", "POST /v1/events", "
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_body_that_is_none(box: ApiBox, place: str) -> None:
-    """400 or 413, and never a bug; what a route may take of it, it takes."""
+    """400 or 413, and never a bug; valid parts of a request are accepted."""
     for name, body in BODIES.items():
         answer = ask(
             box.plan.api.port,
@@ -48,7 +49,8 @@ WRAPPED = {
 
 @pytest.mark.parametrize("place", WRAPPED)
 def test_a_value_that_is_too_deep(box: ApiBox, place: str) -> None:
-    """At every depth that Python still reads, in objects and in arrays: the client's fault, and told as such."""
+    """At every depth that Python still parses, in objects and in arrays: an error of the client,
+    and reported as such."""
     for depth in (70, 99, 150, 330, 500, 700, 900, 990):
         for value in (b'{"a":' * depth + b"1" + b"}" * depth, b"[" * depth + b"]" * depth):
             body = WRAPPED[place] % value
@@ -73,7 +75,7 @@ HEADS = {
 
 @pytest.mark.parametrize("name", HEADS)
 def test_a_head_that_is_none(box: ApiBox, name: str) -> None:
-    """Refused in the client's range; nobody else is served worse for it."""
+    """Refused in the client's range; other clients are served as well as before."""
     answer = ask(
         box.plan.api.port,
         f"{HEADS[name]}\n{AUTH}"

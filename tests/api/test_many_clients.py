@@ -1,4 +1,5 @@
-"""200 clients at once, each with a token of its own: nobody is refused, and nobody is served less than another."""
+"""200 clients at once, each with its own token: none is refused, and none is served less than
+another."""
 
 import json
 import os
@@ -35,9 +36,10 @@ def test_a_clock_s_rounding_adds_no_request(clock: str) -> None:
     )
 
 
-@pytest.mark.timed  # a client asks again where an answer takes too long
+@pytest.mark.timed  # a client repeats a call whose response takes too long
 def test_two_hundred_clients_are_all_served(tmp_path) -> None:  # type: ignore[no-untyped-def]
-    """A mixed load of 10 s over four slots. How long an answer takes is for bench/clients.py: a busy machine decides it here."""
+    """A mixed load of 10 s over four slots. Response times are measured by bench/clients.py: on a
+    busy machine they say nothing here."""
     out = tmp_path / "clients.json"
     done = subprocess.run(
         [sys.executable, str(CHECKOUT / "bench/clients.py"), "--seconds", "10", "--rate", "0.3", "--out", str(out)],

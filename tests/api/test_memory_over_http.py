@@ -22,7 +22,8 @@ def put(client: BoxClient, ns: str, key: str, value: object, **more: object) -> 
 
 
 def test_an_entry_lives_and_dies(client: BoxClient, ns: str) -> None:
-    """A key may hold slashes and anything else; the second store replaces and keeps `created_at`."""
+    """A key may contain slashes and anything else; the second store replaces and keeps
+    `created_at`."""
     key = "a/b c?#\u00e9"
     first = put(client, ns, key, {"x": [1, None]}, metadata={"kind": "note"})
     second = put(client, ns, key, "text")
@@ -42,7 +43,7 @@ def test_an_entry_lives_and_dies(client: BoxClient, ns: str) -> None:
 
 
 def test_search_finds_by_words_and_by_meaning(client: BoxClient, ns: str) -> None:
-    """A rare word by text, a paraphrase by vector; the filter holds; scores come along."""
+    """A rare word by text, a paraphrase by vector; the filter applies; results have scores."""
     put(client, ns, "food", "a recipe for baking sourdough bread", metadata={"n": 1})
     put(client, ns, "ship", "the frigate zumwalt left the harbour", metadata={"n": 2})
     hits = client.call(
@@ -89,7 +90,7 @@ def test_listing_pages_by_prefix_and_filter(client: BoxClient, ns: str) -> None:
 def test_what_does_not_fit_is_refused(
     client: BoxClient, ns: str, name: str, key: str, body: object, query: object
 ) -> None:
-    """400 with the place."""
+    """400 with the pointer."""
     with pytest.raises(ApiError) as caught:
         client.call(name, {"ns": ns, "key": key}, body=body, query=query)  # type: ignore[arg-type]
     assert (caught.value.status, caught.value.code) == (400, "validation")

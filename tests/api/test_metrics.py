@@ -45,7 +45,7 @@ def test_every_metric_of_the_table_is_there(box: ApiBox, client: BoxClient) -> N
 
 
 def test_promtool_accepts_it(box: ApiBox) -> None:
-    """`promtool check metrics` finds nothing to say."""
+    """`promtool check metrics` reports nothing."""
     done = subprocess.run(
         ["promtool", "check", "metrics"],
         input=scrape(box).content,
@@ -56,7 +56,7 @@ def test_promtool_accepts_it(box: ApiBox) -> None:
 
 
 def test_both_formats_are_served(box: ApiBox) -> None:
-    """Text 0.0.4 by default, OpenMetrics where Accept asks for it."""
+    """Text 0.0.4 by default, OpenMetrics if Accept requests it."""
     assert scrape(box).headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     wanted = "application/openmetrics-text;version=1.0.0,text/plain;q=0.5"
     answer = scrape(box, wanted)
@@ -85,7 +85,8 @@ def _with(text: str, part: str) -> str:
 def test_a_refusal_is_in_the_metrics_the_agent_and_the_journal(
     box: ApiBox, client: BoxClient
 ) -> None:
-    """A start that its profile forbids: within seconds a series of its own, by the name asked for, and an event."""
+    """A start that its profile forbids: within seconds a series of its own, by the requested name,
+    and an event."""
     with pytest.raises(ApiError):
         client.agents.spawn({"name": "refused", "argv": ["true"], "profile": "none-such"})
     row = 'agentbox_denied_total{agent="refused",class="policy",layer="spawn",rule="profile"} 1.0'

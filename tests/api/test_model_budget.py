@@ -1,4 +1,5 @@
-"""What an agent has used of its model budget, wherever that is shown: API, command, agent API and metrics of a whole box."""
+"""An agent's use of its model budget, wherever it is shown: API, command, agent API and metrics of
+a complete box."""
 
 from pathlib import Path
 

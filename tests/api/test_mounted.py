@@ -1,4 +1,5 @@
-"""The mounted manifest is compared whole: one that is being written is not taken for a broken one."""
+"""The mounted manifest is compared only once it is complete: one that is being written is not
+reported as invalid."""
 
 import os
 import threading
@@ -22,7 +23,7 @@ LEASE = "adapters.beads.lease_seconds"
 
 @dataclass
 class InForce:
-    """What a comparison asks the API for."""
+    """What a comparison needs of the API."""
 
     plan: Plan
     paths: Paths
@@ -30,7 +31,7 @@ class InForce:
 
 @pytest.fixture
 def in_force(tmp_path: Path) -> InForce:
-    """A box's plan, with the manifest that it was made of in place."""
+    """A box's plan, with the manifest that it was built from in place."""
     paths = Paths(tmp_path)
     for folder in (paths.manifest.parent, paths.share):
         folder.mkdir(parents=True)
@@ -46,7 +47,8 @@ HALF = text().index("[adapters]")  # a manifest of its own
 
 @pytest.mark.parametrize("so_far", [0, 40, HALF])
 def test_a_file_that_is_being_written(in_force: InForce, so_far: int) -> None:
-    """Cut off when it is looked at, whole a moment later: the change is told, and nothing of an invalid file."""
+    """Truncated when it is read, complete a moment later: the change is reported, and no invalid
+    file."""
     mounted, whole = MountedManifest(in_force), text(lease=7).encode()  # type: ignore[arg-type]
     assert mounted.compare().keys == {}
     with in_force.paths.manifest.open("wb", buffering=0) as stream:
@@ -59,7 +61,7 @@ def test_a_file_that_is_being_written(in_force: InForce, so_far: int) -> None:
 
 
 def test_a_file_that_stays_broken(in_force: InForce) -> None:
-    """Told with its reason, every time that it is looked at; and no more once it is mended."""
+    """Reported with its reason at every check, and no longer once it is fixed."""
     mounted = MountedManifest(in_force)  # type: ignore[arg-type]
     in_force.paths.manifest.write_text("[meta\n")
     for _ in range(2):

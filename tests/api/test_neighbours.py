@@ -17,7 +17,8 @@ NOTICED = 2.0  # seconds: far above what a busy machine adds, far below what any
 
 @contextlib.contextmanager
 def neighbour(box: ApiBox) -> Iterator[list[float]]:
-    """Asks all the time on connections of its own; each answer is 200, and none takes long."""
+    """Sends requests continuously on connections of its own; each response is 200, and none takes
+    long."""
     taken, over, wrong = [], threading.Event(), []
 
     def work() -> None:
@@ -71,7 +72,7 @@ def _has_bytes(sock: socket.socket) -> bool:
 
 
 def a_slow_but_steady_body_is_taken(box: ApiBox) -> None:
-    """Some KiB a second for longer than any window: an object arrives whole."""
+    """Some KiB a second for longer than any timeout: the complete object arrives."""
     size = 100_000
     with connect(box.plan.api.port, 30) as sock:
         sock.sendall(
@@ -111,7 +112,8 @@ def test_idle_streams_cost_a_neighbour_nothing(box: ApiBox) -> None:
 
 
 def a_stalled_reader_is_cut(box: ApiBox) -> None:
-    """It takes nothing for 30 s while there is much to take: its connection ends, and a resume by id has the rest."""
+    """It reads nothing for 30 s while much is pending: its connection ends, and a resume by id
+    returns the rest."""
     with box.client() as client:
         first = client.call("append_events", body={"events": [{"type": "flood.x", "data": {}}]})[
             "first_seq"
@@ -122,7 +124,9 @@ def a_stalled_reader_is_cut(box: ApiBox) -> None:
                 f"GET /v1/events/stream?since={first} HTTP/1.1\r\nHost: localhost\r\n{AUTH}\r\n\r\n".encode()
             )
             batch = {"events": [{"type": "flood.x", "data": {"x": "y" * 60_000}}] * 10}
-            for _ in range(20):  # 12 MB: more than the kernel keeps for a reader that does not read
+            for _ in range(
+                20
+            ):  # 12 MB: more than the kernel buffers for a reader that does not read
                 last = client.call("append_events", body=batch)["last_seq"]
             began = time.monotonic()
             while "reader stalled" not in box.log.read_text():

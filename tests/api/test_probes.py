@@ -31,7 +31,7 @@ def test_livez_is_exact(box: ApiBox) -> None:
 
 
 def test_unready_names_what_is_missing(box: ApiBox) -> None:
-    """503 with Retry-After and the exact strings; here no boot ran, so nothing is sealed."""
+    """503 with Retry-After and the exact strings; no boot ran here, so nothing is sealed."""
     answer = ask(box.plan.api.port, "GET /ready HTTP/1.1")
     body = answer.json()
     assert (answer.status, answer.headers["retry-after"]) == (503, "1")
@@ -77,7 +77,7 @@ def test_meta_has_every_member(box: ApiBox) -> None:
 
 
 def test_headers_of_the_five(box: ApiBox) -> None:
-    """The fixed headers and a request id are there; no server name and no CORS."""
+    """The fixed headers and a request id are present; no server name and no CORS."""
     for port, path in places(box):
         headers = ask(port, f"GET {path} HTTP/1.1").headers
         assert {name: headers.get(name) for name in SAFE} == SAFE, path
@@ -97,7 +97,7 @@ def test_a_query_string_changes_nothing(box: ApiBox) -> None:
     "host", ["10.1.2.3:9090", "[fd00::1]", "localhost", "BOX:9091", "127.0.0.1"]
 )
 def test_probes_are_served_under_addresses_and_names_of_the_box(box: ApiBox, host: str) -> None:
-    """A kubelet asks by address, a scraper by the container's name; the port does not matter."""
+    """A kubelet uses the address, a scraper the container's name; the port does not matter."""
     assert box.plan.name == "test"
     for port, path in places(box):
         assert ask(port, f"GET {path} HTTP/1.1\nHost: {host.replace('BOX', 'Test')}").status in (
@@ -116,14 +116,15 @@ def test_probes_are_served_under_addresses_and_names_of_the_box(box: ApiBox, hos
     ],
 )
 def test_probes_tell_nothing_under_another_name(box: ApiBox, host: str) -> None:
-    """421: a page in a browser that a name server led here reads neither state nor metrics, only that something lives."""
+    """421: a page in a browser that reached this port by DNS rebinding can read neither state nor
+    metrics, only liveness."""
     for port, path in places(box):
         answer = ask(port, f"GET {path} HTTP/1.1\nHost: {host}")
         assert answer.status == (200 if path == "/livez" else 421), path
 
 
 def test_a_probe_without_a_host_is_served(box: ApiBox) -> None:
-    """As HTTP/1.0 checkers ask; a browser cannot leave it out."""
+    """As HTTP/1.0 checkers send it; a browser cannot omit it."""
     with connect(box.plan.api.port) as sock:
         sock.sendall(b"GET /ready HTTP/1.0\r\n\r\n")
         assert read(sock).status in (200, 503)
@@ -166,7 +167,7 @@ def test_probes_show_no_credential_and_no_host_path(box: ApiBox) -> None:
 
 
 def test_the_metrics_port_has_nothing_else(box: ApiBox) -> None:
-    """Every other path is 404 there, and /metrics is 404 on the API port."""
+    """Every other path is 404 on this port, and /metrics is 404 on the API port."""
     port = box.plan.observability.metrics_port
     for path in ("/", "/livez", "/ready", "/v1/beads"):
         assert ask(port, f"GET {path} HTTP/1.1\nHost: 127.0.0.1").status == 404

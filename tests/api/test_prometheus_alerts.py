@@ -1,4 +1,5 @@
-"""A real Prometheus evaluates the shipped rules over a history of refusals: who is told of, and who is not."""
+"""A real Prometheus evaluates the shipped rules over a history of denials: which agents raise an
+alert, and which do not."""
 
 import time
 from collections.abc import Callable
@@ -15,7 +16,8 @@ ALERTS = ("AgentboxAttack", "AgentboxDenials")
 
 
 def counter(agent: str, kind: str, value: Callable[[float], float | None]) -> list[str]:
-    """Samples of a counter up to a minute from now; `value` is given minutes since the beginning, None = no sample."""
+    """Samples of a counter up to one minute from now; `value` receives minutes since the beginning,
+    None = no sample."""
     begin = int(time.time()) - SECONDS
     labels = (
         f'job="agentbox",box="agentbox",agent="{agent}",class="{kind}",layer="reaper",rule="socket"'

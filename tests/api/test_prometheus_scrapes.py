@@ -1,4 +1,5 @@
-"""A real Prometheus, with the rendered configuration, scrapes a real API: the series that the alerts ask for exist."""
+"""A real Prometheus, with the rendered configuration, scrapes a real API: the series that the
+alerts use exist."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from support.api_box import ApiBox
 from agentbox.client import BoxClient
 from agentbox.plan.render.prometheus import ALERTS, prometheus
 
-_OF_PROMETHEUS = {"up"}  # made by the scrape itself
+_OF_PROMETHEUS = {"up"}  # created by the scrape itself
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def server(box: ApiBox) -> Iterator[Server]:
 
 
 def test_the_box_is_up_and_named(server: Server, box: ApiBox) -> None:
-    """The rendered target is where the listener is, and the label says which box it is."""
+    """The rendered target matches the listener, and the label identifies the box."""
     until(lambda: server.value(f'up{{job="agentbox",box="{box.plan.name}"}}') == 1, 20)
     assert server.value("agentbox_build_info") == 1
     assert server.get("targets")["activeTargets"][0]["lastError"] == ""
@@ -50,7 +51,7 @@ def test_every_series_that_an_alert_asks_for_is_exposed(server: Server, client: 
 
 
 def test_every_rule_evaluates(server: Server) -> None:
-    """Prometheus says of each that it is healthy."""
+    """Prometheus reports each as healthy."""
 
     def evaluated() -> list[dict[str, Any]]:
         groups = (server.get("rules") or {"groups": []})["groups"]

@@ -46,11 +46,13 @@ def run(client: BoxClient, script: str) -> str:
     return task.agent_id
 
 
-IDLE = "!document.body.hasAttribute('aria-busy')"  # one action at a time: a page that is busy takes no other
+IDLE = (
+    "!document.body.hasAttribute('aria-busy')"  # one action at a time: a busy page accepts no other
+)
 
 
 def idle(page: Page) -> None:
-    """What was asked for is done."""
+    """The requested action is done."""
     page.until(IDLE)
 
 
@@ -65,7 +67,7 @@ def enter(page: Page, box: ApiBox, token: str = TOKEN) -> None:
 
 
 def see(page: Page, selector: str) -> str:
-    """What it says, once it is there."""
+    """Its text, once it is displayed."""
     name = json.dumps(selector)
     return str(
         page.until(
@@ -93,7 +95,8 @@ def decide(page: Page, button: str) -> None:
 
 
 def test_a_change_is_read_and_taken_by_keyboard(box: ApiBox, client: BoxClient, page: Page) -> None:
-    """Token, list, changes with what runs by itself first, a diff, and a commit that is asked for twice."""
+    """Token, list, changes with those that run by themselves first, a diff, and a commit that needs
+    confirmation."""
     (box.paths.workspace / "text").write_text("one\ntwo\nthree\n")
     agent = run(client, "sed -i s/two/2/ text; mkdir .vscode; echo {} > .vscode/tasks.json")
     enter(page, box)
@@ -126,8 +129,8 @@ def test_a_change_is_read_and_taken_by_keyboard(box: ApiBox, client: BoxClient, 
 
 
 def test_an_agent_s_text_does_nothing(box: ApiBox, client: BoxClient, page: Page) -> None:
-    """Names and lines with markup, scripts, terminal escapes and turned text are shown letter by letter, and no request, no
-    dialog, no element comes of them."""
+    """Names and lines with markup, scripts, terminal escapes and bidirectional text are shown
+    escaped, and cause no request, dialog or element."""
     agent = run(client, HOSTILE)
     enter(page, box)
     first(page)
@@ -186,7 +189,7 @@ def test_the_policy_holds_though_the_page_had_a_hole(box: ApiBox, page: Page) ->
 
 
 def test_a_conflict_and_another_digest_are_said(box: ApiBox, client: BoxClient, page: Page) -> None:
-    """The paths by name, and nothing taken; the page stays at the review."""
+    """The paths by name, and nothing applied; the page stays at the review."""
     (box.paths.workspace / "file").write_text("old")
     run(client, "echo agent > file")
     enter(page, box)
@@ -201,8 +204,8 @@ def test_a_conflict_and_another_digest_are_said(box: ApiBox, client: BoxClient, 
 
 
 def test_the_token_stays_in_the_tab(box: ApiBox, client: BoxClient, page: Page) -> None:
-    """A wrong one is asked for again; a right one survives a reload of this tab and is in no URL, cookie or lasting store;
-    who may not decide is told so."""
+    """A wrong token is requested again; a valid one survives a reload of this tab and is in no URL,
+    cookie or persistent storage; a caller that may not decide gets a message."""
     run(client, "echo x > file")
     enter(page, box, "wrong")
     assert "unknown" in see(page, "#error h2")
@@ -254,7 +257,7 @@ def test_what_is_served(box: ApiBox) -> None:
 
 
 def test_pages_are_where_the_wheel_looks() -> None:
-    """Each file of the folder is served under some name, and no other."""
+    """Each file of the directory is served under some name, and no other."""
     from agentbox.api.pages.pages import PAGES
 
     folder = Path(__file__).parents[2] / "agentbox/api/pages/static"

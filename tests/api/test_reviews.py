@@ -48,7 +48,8 @@ def events(client: BoxClient, agent_id: str, *types: str) -> list[dict[str, Any]
 
 
 def test_a_change_is_reviewed_and_taken(box: ApiBox, client: BoxClient) -> None:
-    """The workspace stays as it was until the commit, which takes what was shown; the journal says who decided."""
+    """The workspace stays unchanged until the commit, which applies what was shown; the journal
+    records who decided."""
     ws = box.paths.workspace
     (ws / "text").write_text("one\ntwo\nthree\n")
     agent = run(client, "sed -i s/two/2/ text; echo hi > new; pwd; echo $AGENTBOX_WORKSPACE")
@@ -69,7 +70,7 @@ def test_a_change_is_reviewed_and_taken(box: ApiBox, client: BoxClient) -> None:
 
 
 def test_no_change_leaves_nothing(box: ApiBox, client: BoxClient) -> None:
-    """No review, no branch, no folder."""
+    """No review, no branch, no directory."""
     (box.paths.workspace / "file").write_text("x")
     agent = run(client, "cat file > /dev/null; echo x > $TMPDIR/y")
     assert client.reviews.list() == []
@@ -78,7 +79,7 @@ def test_no_change_leaves_nothing(box: ApiBox, client: BoxClient) -> None:
 
 
 def test_discarded(box: ApiBox, client: BoxClient) -> None:
-    """The branch goes, the workspace stays, and the journal knows."""
+    """The branch is removed, the workspace stays, and the journal records it."""
     agent = run(client, "echo x > file")
     client.reviews.discard(agent)
     assert not (box.paths.branches / agent).exists()
@@ -87,7 +88,8 @@ def test_discarded(box: ApiBox, client: BoxClient) -> None:
 
 
 def test_conflict_and_another_digest(box: ApiBox, client: BoxClient) -> None:
-    """409 names the paths and takes nothing; 412 names the digest; the review stays in both cases."""
+    """409 names the paths and applies nothing; 412 names the digest; the review stays in both
+    cases."""
     ws = box.paths.workspace
     (ws / "file").write_text("old")
     agent = run(client, "echo agent > file; echo y > other")
@@ -109,7 +111,7 @@ def test_conflict_and_another_digest(box: ApiBox, client: BoxClient) -> None:
 
 
 def test_side_by_side(box: ApiBox, client: BoxClient) -> None:
-    """Two agents never see each other's work, nor each other's folders."""
+    """Two agents never see each other's work, nor each other's directories."""
     first = client.submit_task(
         sh("echo 1 > mine; for n in $(seq 100); do ls; sleep 0.02; done | sort -u")
     ).task_id
@@ -145,7 +147,7 @@ printf '#!/bin/sh\\ntouch /tmp/hooked' > .git/hooks-x; git config core.fsmonitor
 
 
 def test_hostile_names_and_content(box: ApiBox, client: BoxClient) -> None:
-    """No byte that a terminal obeys leaves the command line, whatever an agent calls a file or writes into it."""
+    """The command line prints no control byte, whatever an agent names a file or writes into it."""
     script = r"""printf 'a\033[2Jb\n\342\200\256txt' > "$(printf 'n\033]0;x\007\nme')"; printf '\000' > bin; ln -s ../../etc out"""
     agent = run(client, f"{script}; printf x > \"$(printf 'bad\\377')\"")
     done = agentbox(box, "review", "show", agent)
@@ -167,7 +169,7 @@ def test_hostile_names_and_content(box: ApiBox, client: BoxClient) -> None:
 
 
 def test_the_command_line(box: ApiBox, client: BoxClient) -> None:
-    """`run` says that there is something to see; list, show, commit and discard do what they say."""
+    """`run` reports that there is a review; list, show, commit and discard do their work."""
     ran = agentbox(
         box,
         "run",
@@ -201,7 +203,7 @@ def test_the_command_line(box: ApiBox, client: BoxClient) -> None:
 
 
 def test_direct(box: ApiBox, client: BoxClient) -> None:
-    """An admin may let an agent write the workspace itself; nobody else, by no way."""
+    """An admin may let an agent write the workspace itself; no other caller can, in any way."""
     assert agentbox(box, "run", "--direct", "--", "/bin/sh", "-c", "echo x > file").returncode == 0
     assert (box.paths.workspace / "file").read_text() == "x\n"
     assert client.reviews.list() == []
@@ -216,7 +218,7 @@ def test_direct(box: ApiBox, client: BoxClient) -> None:
 
 
 def test_scopes(box: ApiBox, client: BoxClient) -> None:
-    """Who may read reviews may not decide on them."""
+    """A token that may read reviews may not decide on them."""
     agent = run(client, "echo x > file")
     made = client.tokens.create("reader", ["agents:read", "agents:write"])
     with box.client(made["value"]) as reader:
@@ -231,7 +233,7 @@ def test_scopes(box: ApiBox, client: BoxClient) -> None:
 
 @pytest.mark.parametrize("agent_id", ["nobody", "a/b", "...", "../streams", "x\ny"])
 def test_no_such_review(client: BoxClient, agent_id: str) -> None:
-    """404, whatever the id looks like."""
+    """404, whatever the form of the id."""
     assert refused(lambda: client.reviews.show(agent_id)).status == 404
     assert refused(lambda: client.reviews.discard(agent_id)).status == 404
 
@@ -256,7 +258,7 @@ def test_deaths(own_box: Callable[..., ApiBox]) -> None:
 
 
 def _listed(client: BoxClient) -> list[str]:
-    """Empty while agent-host is not there."""
+    """Empty while agent-host is not running."""
     try:
         return [one["agent_id"] for one in client.reviews.list()]
     except ApiError as error:

@@ -45,7 +45,7 @@ def test_quiet_prints_only_the_command(box: ApiBox) -> None:
 
 
 def test_output_comes_as_it_is_made(box: ApiBox) -> None:
-    """The first line is there while the command still runs."""
+    """The first line is printed while the command still runs."""
     with subprocess.Popen(
         command(box, "--quiet", "run", "--", "/bin/sh", "-c", "echo one; sleep 30"),
         stdout=subprocess.PIPE,
@@ -79,7 +79,7 @@ def _all_tasks(client: BoxClient):  # type: ignore[no-untyped-def]
 
 
 def test_the_time_limit_is_124(box: ApiBox) -> None:
-    """As timeout(1) says it."""
+    """As timeout(1) returns it."""
     assert agentbox(box, "run", "--timeout", "0.5", "--", "/bin/sleep", "30").returncode == 124
 
 
@@ -92,7 +92,8 @@ def test_what_cannot_start_is_125(box: ApiBox) -> None:
 
 @pytest.mark.parametrize("words", [("run",), ("run", "--no-stream"), ("--json", "run")])
 def test_output_that_cannot_be_written_is_125(box: ApiBox, words: tuple[str, ...]) -> None:
-    """A full disk and a closed stream: the caller does not take what it has for the whole, and no traceback tells it."""
+    """A full disk and a closed stream: the caller does not treat the output as complete, and no
+    traceback is printed."""
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
             command(box, *words, "--", "echo", "hi"),
@@ -200,7 +201,8 @@ def test_a_killed_api_is_not_noticed_by_the_reader(own_box: Callable[..., ApiBox
 
 
 def test_a_flood_is_bounded_and_told(box: ApiBox) -> None:
-    """20 MB of output through a slow pipe: what was dropped is said on stderr, the end is always there."""
+    """20 MB of output through a slow pipe: dropped output is reported on stderr, the end is always
+    printed."""
     script = "head -c 20000000 /dev/zero | tr '\\0' 'x'; echo; echo END"
     reading, writing = os.pipe()
     with subprocess.Popen(
@@ -225,7 +227,8 @@ def _drain(descriptor: int, into: bytearray) -> None:
 
 
 def test_task_verbs(box: ApiBox, client: BoxClient) -> None:
-    """submit prints an id; list, show, logs and stop take it; submit --wait has the outcome as exit code."""
+    """submit prints an id; list, show, logs and stop accept it; submit --wait returns the outcome
+    as exit code."""
     done = agentbox(box, "task", "submit", "--", "/bin/sh", "-c", "echo hello")
     task_id = done.stdout.decode().strip()
     until(lambda: client.task(task_id).final)

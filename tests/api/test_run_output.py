@@ -1,4 +1,5 @@
-"""Whoever runs a command gets every byte of its output in order, however fast it comes and however late it is read."""
+"""The caller of `run` gets every byte of the output in order, however fast it is written and
+however late it is read."""
 
 import hashlib
 import signal
@@ -11,14 +12,14 @@ from helpers import until
 from support.api_box import ApiBox
 
 from agentbox.client import BoxClient
-from agentbox.host.cli.commands.agents import run
+from agentbox.host.cli.commands.agents import task_output
 
 MIB = 1 << 20
 COUNTED = "import sys\nfor n in range({lines}): sys.stdout.write('%07d\\n' % n)"  # 8 bytes a line
 
 
 def counted(size: int) -> tuple[str, ...]:
-    """A command whose output is so many bytes, each line another one."""
+    """A command that writes so many bytes, each line different."""
     return ("/usr/bin/python3", "-c", COUNTED.format(lines=size // 8))
 
 
@@ -29,14 +30,15 @@ def digest(size: int) -> str:
 
 @pytest.mark.parametrize("mebibytes", [1, 8])
 def test_every_byte_arrives(box: ApiBox, mebibytes: int) -> None:
-    """More than a box keeps of a stream, as fast as the command writes."""
+    """More than a box stores of a stream, as fast as the command writes."""
     done = agentbox(box, "--quiet", "run", "--", *counted(mebibytes * MIB))
     assert (done.returncode, len(done.stdout), done.stderr) == (0, mebibytes * MIB, b"")
     assert hashlib.sha256(done.stdout).hexdigest() == digest(mebibytes * MIB)
 
 
 def test_a_late_reader_gets_every_byte(box: ApiBox, client: BoxClient) -> None:
-    """Nobody reads the terminal's end before the command has written all that the way to it takes; other agents go on."""
+    """The terminal is not read before the command has filled all buffers on the way; other agents
+    continue."""
     size = 12 * MIB
     with subprocess.Popen(
         command(box, "--quiet", "run", "--", *counted(size)),
@@ -67,7 +69,8 @@ def test_both_streams_are_whole(box: ApiBox) -> None:
 
 @pytest.mark.timed
 def test_an_agent_goes_on_when_its_reader_dies(own_box: Callable[..., ApiBox]) -> None:
-    """A killed reader holds nothing back: what nobody reads is dropped as ever, and the command ends."""
+    """A killed reader does not block: output that is not read is dropped as usual, and the command
+    ends."""
     box = own_box()
     with box.client() as client:
         with subprocess.Popen(
@@ -85,7 +88,7 @@ def test_an_agent_goes_on_when_its_reader_dies(own_box: Callable[..., ApiBox]) -
 
 
 def test_what_nobody_is_attached_to_is_not_held(box: ApiBox, client: BoxClient) -> None:
-    """A task that is only submitted ends by itself, and one who looks at it later does not hold it either."""
+    """A task that was only submitted ends by itself, and a later reader does not block it either."""
     spec = {"name": "flood", "argv": list(counted(8 * MIB)), "profile": "sandboxed"}
     task_id = client.submit_task(spec).task_id
     until(lambda: client.task(task_id).final, seconds=30)
@@ -93,11 +96,12 @@ def test_what_nobody_is_attached_to_is_not_held(box: ApiBox, client: BoxClient) 
 
 
 def test_lost_output_is_told(box: ApiBox, client: BoxClient) -> None:
-    """What was dropped while nobody was attached: a reader of the log is told, and whoever ran it would get 125."""
+    """Output that was dropped while no reader was attached: a reader of the log is notified, and
+    `run` would return 125."""
     flood = {"name": "flood", "argv": list(counted(8 * MIB)), "profile": "sandboxed"}
     task_id = client.submit_task(flood).task_id
     until(lambda: client.task(task_id).final)
-    reader = run._LogReader(client, task_id, run._BufferSink())
+    reader = task_output.LogReader(client, task_id, task_output.BufferSink())
     assert reader.read().state == "succeeded"
     assert reader.output_lost
     done = agentbox(box, "task", "logs", task_id)
@@ -106,7 +110,7 @@ def test_lost_output_is_told(box: ApiBox, client: BoxClient) -> None:
 
 
 def test_every_byte_arrives_across_a_killed_api(own_box: Callable[..., ApiBox]) -> None:
-    """The reader goes on where its connection broke; the command waited for it."""
+    """The reader resumes where its connection broke; the command waited for it."""
     box, size = own_box(), 12 * MIB
     with subprocess.Popen(
         command(box, "--quiet", "run", "--", *counted(size)),

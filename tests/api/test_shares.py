@@ -1,4 +1,5 @@
-"""One agent that fills what all share, at a real API: it is told so, the box and its operator go on, and readiness says it."""
+"""One agent that fills the shared storage, at a real API: it gets an error, the box and its
+operator continue, and readiness reports it."""
 
 from collections.abc import Callable
 from typing import Any
@@ -25,7 +26,7 @@ SMALL = {
 
 
 def full(answers: Callable[[], Any]) -> dict[str, Any]:
-    """The problem of the first call that is refused for room."""
+    """The problem of the first call that is refused for lack of space."""
     for _ in range(500):
         try:
             answers()
@@ -35,8 +36,8 @@ def full(answers: Callable[[], Any]) -> dict[str, Any]:
 
 
 def test_a_journal_that_agents_filled_is_the_boxs_still(own_box: Callable[..., ApiBox]) -> None:
-    """507 for what an agent appends and writes anywhere; the operator appends and reads; then `/ready` and `/health` name the
-    slot, and reads go on."""
+    """507 for what an agent appends and writes anywhere; the operator appends and reads; then
+    `/ready` and `/health` name the slot, and reads continue."""
     box = own_box(slots=SMALL, orchestrator=False)
     box.paths.token("gateway").write_text(GATEWAY_TOKEN)
     headers = {
@@ -48,7 +49,7 @@ def test_a_journal_that_agents_filled_is_the_boxs_still(own_box: Callable[..., A
         httpx.Client(base_url=box.url, headers=headers, trust_env=False) as agent,
         box.client() as operator,
     ):
-        sizes = [10] * 20 + [1] * 10  # the last ones take what a large one left
+        sizes = [10] * 20 + [1] * 10  # the last ones fill the space that a large one left
         statuses = [
             agent.post("/v1/events", json={"events": [event] * size}).status_code for size in sizes
         ]
@@ -70,7 +71,8 @@ def test_a_journal_that_agents_filled_is_the_boxs_still(own_box: Callable[..., A
 
 
 def test_refusals_that_agents_make_fill_their_part_only(own_box: Callable[..., ApiBox]) -> None:
-    """Then an event of a refusal is counted as lost, and what becomes of agents is journalled as ever."""
+    """Then an event of a denial is counted as lost, and lifecycle events of agents are journalled
+    as usual."""
     box = own_box(slots={**SMALL, "orchestrator": SLOTS["orchestrator"]})
     box.paths.token("gateway").write_text(GATEWAY_TOKEN)
     headers = {

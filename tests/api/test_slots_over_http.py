@@ -88,7 +88,7 @@ def test_cloudevents_are_taken(client: BoxClient, media: str, many: bool) -> Non
 
 
 async def test_a_stream_replays_and_follows(box: ApiBox) -> None:
-    """From `since` on, what was there and what comes arrive once each, in order; the id resumes it."""
+    """From `since` on, stored and new events arrive once each, in order; the id resumes the stream."""
     kind = f"test.s{uuid.uuid4().hex[:8]}"
     async with AsyncBoxClient(box.url, token=TOKEN) as client:
 
@@ -150,14 +150,14 @@ def test_an_agent_is_spawned_followed_and_ended(client: BoxClient) -> None:
 
 
 def test_a_one_shot_run_answers_its_output(client: BoxClient) -> None:
-    """Standard input goes in, output comes back whole."""
+    """Standard input is passed on, the complete output is returned."""
     done = client.call("run_once", body={"spec": sh("cat; exit 3"), "stdin": "aGk="})
     assert (done["stdout"], done["exit"]["code"], done["truncated"]) == ("aGk=", 3, False)
 
 
 @pytest.mark.timed
 def test_a_stream_sends_comments_while_nothing_happens(box: ApiBox) -> None:
-    """The first bytes come at once, so that a client knows that it is connected."""
+    """The first bytes are sent at once, so that a client knows that it is connected."""
     with box.client() as client:
         began = time.monotonic()
         seen = threading.Event()

@@ -95,7 +95,7 @@ def test_a_required_orchestrator_that_is_not_there_is_fatal(folder: Path) -> Non
 
 
 class Collector(ThreadingHTTPServer):
-    """Takes traces."""
+    """Receives traces."""
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Trace)
@@ -111,11 +111,12 @@ class _Trace(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Answers nothing."""
 
 
 def test_traces_go_where_the_manifest_says(folder: Path) -> None:
-    """With otlp_endpoint a slot call is a span there, without its arguments; /v1/meta says so."""
+    """With otlp_endpoint a slot call is exported as a span, without its arguments; /v1/meta reports
+    it."""
     collector = Collector()
     threading.Thread(target=collector.serve_forever, args=(0.01,), daemon=True).start()
     plan = api_plan()

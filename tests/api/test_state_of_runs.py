@@ -32,7 +32,7 @@ def box(prefix: Path) -> Iterator[ApiBox]:
 
 
 def test_two_successive_runs_of_one_program(box: ApiBox, client: BoxClient) -> None:
-    """The first has ended, and its state is still kept."""
+    """The first has ended, and its state is still stored."""
     word = uuid7()
     done = agentbox(box, *RUN, *PROGRAM, VICTIM, given=_line({"word": word, "stays": False}))
     assert done.returncode == 0, done.stderr
@@ -40,7 +40,7 @@ def test_two_successive_runs_of_one_program(box: ApiBox, client: BoxClient) -> N
 
 
 def test_two_concurrent_runs_of_one_program(box: ApiBox, client: BoxClient) -> None:
-    """The first lives, holds a lease, and has its HOME."""
+    """The first runs, has a lease, and has its HOME."""
     word = uuid7()
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
     with subprocess.Popen(command(box, *RUN, *PROGRAM, VICTIM), **pipes) as victim:  # type: ignore[call-overload]
@@ -57,7 +57,8 @@ def test_two_concurrent_runs_of_one_program(box: ApiBox, client: BoxClient) -> N
 
 
 def check(box: ApiBox, client: BoxClient, word: str, victim: dict[str, Any]) -> None:
-    """A second run of the same program tries every method; no answer holds the word, and nothing of the first was changed."""
+    """A second run of the same program tries every method; no response contains the secret word,
+    and nothing of the first was changed."""
     tries = attempts(victim)
     assert set(tries) == set(METHODS)
     calls = [(method, params) for method, rows in tries.items() for params in rows]

@@ -1,14 +1,15 @@
-"""States by name: who may share one, what goes with it, how long it stays, and what was left before there were any."""
+"""States by name: who may share one, what is removed with it, how long it stays, and data from
+before states existed."""
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from commandline import agentbox
 from helpers import read_all, spec, until
+from state_calls import bearer, end, journal, refused_as, token_of
 from support.api_box import ApiBox
 from support.gateway_box import GatewayBox
 from support.plans import plan_of
@@ -29,7 +30,6 @@ command = ["sh", "-c", '{SAYS_TOKEN}']
 max_instances = 5
 state = "shared"
 """
-SCOPES = ["agents:read", "agents:write", "beads:write", "memory:read"]
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def lives(client: BoxClient, gateway: GatewayBox) -> Iterator[Callable[..., Any]
         )
         made.append(agent.agent_id)
         agent_apis.append(
-            AgentApiClient(f"http://127.0.0.1:{gateway.port}", _token(client, agent.agent_id))
+            AgentApiClient(f"http://127.0.0.1:{gateway.port}", token_of(client, agent.agent_id))
         )
         return agent, agent_apis[-1]
 
@@ -71,7 +71,8 @@ def lives(client: BoxClient, gateway: GatewayBox) -> Iterator[Callable[..., Any]
 
 
 def test_a_command_has_no_identity_of_the_manifest(lives: Callable[..., Any]) -> None:
-    """An admin's program of an agent's name holds no table: no `for:` tag, no children, none of its limits; `agent` does."""
+    """A program that an admin runs under an agent's name gets no table: no `for:` tag, no children,
+    none of its limits; `agent` does."""
     adhoc, agent_api = lives(name="coder")
     assert agent_api.hello()["own"]["beads"] == ""
     assert adhoc.spec["agent"] == ""
@@ -124,7 +125,7 @@ def test_a_name_belongs_to_who_made_it(
 def test_an_admin_is_told_whose_state_a_name_is(
     box: ApiBox, client: BoxClient, lives: Callable[..., Any]
 ) -> None:
-    """A token may have made that name first, and left there what it likes."""
+    """A token may have created that name first, and left data there."""
     with bearer(box, client, "earlier") as earlier:
         lives(earlier, state="build")
         done = agentbox(box, "run", "--name", "build", "--", "true")
@@ -137,7 +138,8 @@ def test_an_admin_is_told_whose_state_a_name_is(
 def test_a_name_that_looks_like_an_id_hides_no_state(
     box: ApiBox, client: BoxClient, lives: Callable[..., Any]
 ) -> None:
-    """Who knows the id of a state shows, and removes, that one, whatever another token calls its own."""
+    """A caller that knows the id of a state shows and removes that one, whatever another token uses
+    as a name."""
     agent, agent_api = lives()
     agent_api.call("memory.store", key="k", value="of the first")
     with bearer(box, client, "squatter") as squatter:
@@ -161,7 +163,8 @@ def test_a_task_by_a_token_makes_the_name_its_own(box: ApiBox, client: BoxClient
 def test_a_state_goes_whole_and_not_while_somebody_lives(
     box: ApiBox, client: BoxClient, lives: Callable[..., Any]
 ) -> None:
-    """`state-busy` names who lives; then memory and pods go, with their counts in the journal, and the name is free."""
+    """`state-busy` names the running agent; then memory and pods are removed, with their counts in
+    the journal, and the name is free."""
     agent, agent_api = lives(state="gone")
     for n in range(3):
         agent_api.call("memory.store", key=f"k{n}", value=n)
@@ -187,7 +190,8 @@ def test_a_state_goes_whole_and_not_while_somebody_lives(
 def test_a_restart_keeps_the_state(
     lives: Callable[..., Any], client: BoxClient, gateway: GatewayBox
 ) -> None:
-    """A generation is no new state, and finds what the one before it left; a child has its own."""
+    """A new generation is not a new state, and finds the data of the previous one; a child has its
+    own."""
     script = 'echo "$AGENTBOX_TOKEN"; read -r line; exit 1'
     agent, agent_api = lives(argv=["sh", "-c", script], stdin="pipe", restart="on-failure")
     agent_api.call("pod.write", path="left", content="kept")
@@ -198,7 +202,7 @@ def test_a_restart_keeps_the_state(
         until(lambda: client.agents.get(agent.agent_id).generation == 2)
     assert client.agents.get(agent.agent_id).state_id == agent.state_id
     with AgentApiClient(
-        f"http://127.0.0.1:{gateway.port}", _token(client, agent.agent_id, line=1)
+        f"http://127.0.0.1:{gateway.port}", token_of(client, agent.agent_id, line=1)
     ) as again:
         assert again.call("pod.read", path="left")["content"] == "kept"
 
@@ -206,7 +210,7 @@ def test_a_restart_keeps_the_state(
 def test_prune_takes_what_has_no_name_and_no_life(
     box: ApiBox, client: BoxClient, lives: Callable[..., Any]
 ) -> None:
-    """Named ones and those in use stay; `list` and `show` say what there is."""
+    """Named states and those in use stay; `list` and `show` print the existing ones."""
     named, _ = lives(state="stays")
     over = client.agents.run_once(spec("true"))
     assert over.exit.code == 0
@@ -224,7 +228,8 @@ def test_prune_takes_what_has_no_name_and_no_life(
 def test_what_was_left_under_a_name_is_adopted(
     box: ApiBox, client: BoxClient, lives: Callable[..., Any]
 ) -> None:
-    """Nobody reaches it before; then runs of that name do; the same name again is taken."""
+    """Nobody can read it before; afterwards runs of that name can; adopting the same name again is
+    refused."""
     client.memory.store("k", "old", namespace="agent.coder", metadata={"n": 1}, ttl_s=1000)
     client.pods.write("agents/coder/notes/a", b"old", content_type="text/plain")
     _, agent_api = lives(name="coder", agent="coder")
@@ -266,7 +271,7 @@ def test_no_name_is_another_kind_of_state(client: BoxClient, name: str) -> None:
 
 
 def test_states_of_runs_go_after_keep_days(own_box: Callable[..., ApiBox]) -> None:
-    """0: once the run has ended. A removal that was cut off is finished. One with a name stays."""
+    """0: once the run has ended. An interrupted removal is completed. A named one stays."""
     box = own_box(state=StatePlan(keep_days=0))
     with box.client() as client:
         client.agents.run_once(spec("true", state="stays"))
@@ -284,41 +289,3 @@ def test_states_of_runs_go_after_keep_days(own_box: Callable[..., ApiBox]) -> No
     assert [(one["state_id"], one["memory"], one["by"]) for one in removed] == [
         (state_id, 1, "state.keep_days")
     ]
-
-
-@contextmanager
-def bearer(box: ApiBox, client: BoxClient, name: str) -> Iterator[BoxClient]:
-    """A client with a token of that name."""
-    made = client.call("create_token", body={"name": name, "scopes": SCOPES})
-    with box.client(made["value"]) as found:
-        yield found
-
-
-def refused_as(call: Callable[[], Any]) -> str:
-    """The word of the error."""
-    with pytest.raises(ApiError) as caught:
-        call()
-    return caught.value.code
-
-
-def end(client: BoxClient, agent_id: str) -> None:
-    agent = client.agents.get(agent_id)
-    if agent.exit is None or agent.state == "running":
-        client.agents.terminate(agent_id, agent.generation, grace_s=0)
-
-
-def journal(client: BoxClient) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = client.call(
-        "read_events", query={"since": -1, "limit": 1000, "types": "state.*"}
-    )["events"]
-    return found
-
-
-def _token(client: BoxClient, agent_id: str, line: int = 0) -> str:
-    """A line of its stdout: each life of SAYS_TOKEN prints its token."""
-
-    def output() -> str:
-        items = client.agents.stream(agent_id, follow=False)
-        return b"".join(item.data for item in items if item.kind == "stdout").decode()
-
-    return str(until(lambda: output().count("\n") > line and output().splitlines()[line]))

@@ -1,5 +1,5 @@
-"""`agentbox status` and `agentbox health` over a real box: what it widens, what of it is not as promised, what the
-manifest says now, each in a line of its own."""
+"""`agentbox status` and `agentbox health` of a real box: its exceptions, its deviations from the
+plan, changes of the manifest, each on a line of its own."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ KEY = "limits.fds"
 
 @dataclass
 class Desk:
-    """A box, and the manifest and state folder by which the command line knows it."""
+    """A box, and the manifest and state directory by which the command line finds it."""
 
     sealed: Sealed
     folder: Path
 
     def write(self, manifest: bytes) -> None:
-        """Here and in the box."""
+        """On the host and in the box."""
         (self.folder / "agentbox.toml").write_bytes(manifest)
         self.sealed.box.paths.manifest.write_bytes(manifest)
 
     def lines(self, verb: str) -> dict[str, str]:
-        """What the verb prints: the rest of each line by its first words."""
+        """The output of the command: the rest of each line by its first words."""
         done = subprocess.run(
             [sys.executable, "-m", "agentbox", "--manifest", str(self.folder / "agentbox.toml"), verb],
             env={**os.environ, "AGENTBOX_STATE_DIR": str(self.folder)}, capture_output=True, text=True, check=False,
@@ -58,7 +58,7 @@ class Desk:
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    """The box widens by one exception, and looks for drift every three seconds."""
+    """The box has one exception, and checks for drift every three seconds."""
     with PrefixBox() as box:
         manifest, features = parse(text(), "agentbox.toml"), load_features()
         lock = lock_of(enabled_features(manifest, features))
@@ -75,7 +75,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         state = BoxState(tmp_path / "applied")
         state.make()
         state.save_token(TOKEN)
-        root = state.directory / "root"  # where a box of this name lives
+        root = state.directory / "root"  # where a box of this name is stored
         root.symlink_to(box.paths.prefix)
         state.save_record(
             BoxRecord(
@@ -108,7 +108,7 @@ def test_exceptions_and_drift_have_lines(desk: Desk) -> None:
 
 
 def test_none_is_said_too(desk: Desk) -> None:
-    """A box as its plan promises, without exceptions, says so in both."""
+    """A box that matches its plan, without exceptions, reports this in both."""
     desk.sealed.box.stop()
     desk.sealed.box.install(replace(desk.sealed.plan, exceptions=()))
     desk.sealed.box.paths.baked_manifest.write_bytes(text())

@@ -1,4 +1,4 @@
-"""What the streams send is what `/openapi.json` says of them."""
+"""The streams send what `/openapi.json` describes."""
 
 import json
 from typing import Any
@@ -20,7 +20,7 @@ def _schema(client: BoxClient, path: str) -> Draft202012Validator:
 
 
 def _events(client: BoxClient, name: str, **parameters: str) -> list[SseEvent]:
-    """All that a stream says to one who does not follow it."""
+    """All that a stream sends to a client that does not follow it."""
     parser, found = SseParser(), list[SseEvent]()
     with client.streaming(build_call(name, parameters, query={"follow": "false"})) as response:
         for chunk in response.iter_bytes():

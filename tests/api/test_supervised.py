@@ -1,6 +1,5 @@
 """The API in a real box below a prefix: real boot, supervisord, seal, agent-host."""
 
-import contextlib
 import json
 import os
 import signal
@@ -13,83 +12,12 @@ from typing import Any
 import pytest
 from helpers import read_all, sh, until
 from raw import ask
-from support import tables
+from sealed_box import TOKEN, Sealed, plan, started
 from support.api_box import SLOTS
-from support.ports import free_port
-from support.prefix_box import PYTHON, PrefixBox, make_plan, once
+from support.prefix_box import PrefixBox
 
-from agentbox.client import BoxClient
-from agentbox.plan.model import ApiPlan, ObservabilityPlan, Plan, Program, ReadySignal
+from agentbox.plan.model import Plan
 from agentbox.sandbox.canary.canary import RULES
-
-TOKEN = "a-token-from-outside-0123456789"
-
-
-def programs() -> tuple[Program, ...]:
-    """The programs that a default box has."""
-    modules = (
-        ("management-api", 10, "api", 11),
-        ("gateway", 20, "gateway", 2),
-        ("agent-host", 30, "agents", 8),
-    )
-    ours = [
-        Program(name=name, priority=priority, argv=(PYTHON, "-I", "-m", f"agentbox.{module}"), required=True,
-                ready=ReadySignal(by="notify"), stop_seconds=seconds)
-        for name, priority, module, seconds in modules
-    ]  # fmt: skip
-    return (
-        once("bootstrap", 5, "agentbox.box.boot", env={"AGENTBOX_BOOTSTRAP_STAGE": "B"}),
-        *ours,
-        once("bootstrap-seal", 99, "agentbox.box.seal.main", required=False),
-    )
-
-
-def plan() -> Plan:
-    """A small plan with real slots."""
-    api = ApiPlan(
-        port=free_port(), publish_address="127.0.0.1", auth="token", max_body=1 << 20, public_base="", token_env="BOX_TOKEN",
-    )  # fmt: skip
-    watch = ObservabilityPlan(
-        metrics_port=free_port(), publish_address="127.0.0.1", otlp_endpoint="", log_level="info"
-    )
-    return replace(
-        make_plan(api.port, programs()),
-        api=api,
-        observability=watch,
-        slots=SLOTS,
-        limits=tables.limits(),
-    )
-
-
-class Sealed:
-    """A running box and a client of it."""
-
-    def __init__(self, box: PrefixBox, made: Plan) -> None:
-        self.box, self.plan = box, made
-        self.client = BoxClient(f"http://127.0.0.1:{made.api.port}", token=TOKEN, timeout=20)
-
-    def start(self) -> None:
-        self.box.start({"BOX_TOKEN": TOKEN})
-        self.box.wait_for_event("BootstrapCompleted")
-        self.box.wait_until(self.ready, 10, "ready")
-
-    def ready(self) -> bool:
-        """False while nothing listens, too."""
-        with contextlib.suppress(OSError):
-            return ask(self.plan.api.port, "GET /ready HTTP/1.1").status == 200
-        return False
-
-    def pid(self, program: str) -> int:
-        return self.box.supervisor().states()[program].pid
-
-
-@contextlib.contextmanager
-def started(made: Plan) -> Iterator[Sealed]:
-    with PrefixBox() as box:
-        running = Sealed(box, box.install(made))
-        running.start()
-        yield running
-        running.client.close()
 
 
 @pytest.fixture
@@ -150,7 +78,7 @@ def test_the_boot_is_in_the_journal_once(sealed: Sealed) -> None:
 
 
 def test_a_changed_sentinel_unreadies_also_after_a_restart(sealed: Sealed) -> None:
-    """The journal's hash counts: a restarted API does not take an altered sentinel for the truth."""
+    """The journal's hash is authoritative: a restarted API does not accept an altered sentinel."""
     until(lambda: sealed.client.call("read_events", query={"types": "boot.sealed"})["events"])
     document = json.loads(sealed.box.paths.sentinel.read_bytes())
     sealed.box.paths.sentinel.unlink()
@@ -183,8 +111,9 @@ def test_a_dead_program_unreadies_and_returns(sealed: Sealed) -> None:
 
 @pytest.mark.timed
 def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
-    """SIGTERM of PID 1: agents end, the bead says so, ShutdownCompleted is printed, the mark is clean. The API asks
-    every agent to end, those of no task too, before it is over; how each ended is what the kernel said."""
+    """SIGTERM of PID 1: agents end, the bead records it, ShutdownCompleted is printed, the mark is
+    clean. The API asks every agent to end, also those without a task, before it exits; the recorded
+    exit of each is the kernel's."""
     task_id = sealed.client.submit_task(sh("sleep 300")).task_id
     lone = sealed.client.call("spawn", body=sh("sleep 300"))["handle"]["agent_id"]
     until(lambda: sealed.client.task(task_id).agent_id)
@@ -201,7 +130,8 @@ def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
     told: list[dict[str, Any]] = []
 
     def both_ends_are_told() -> bool:
-        """What agent-host recorded while the API was ending comes into the journal after the next start."""
+        """Events that agent-host recorded while the API was stopping are journalled after the next
+        start."""
         told[:] = sealed.client.call("read_events", query={"types": "agent.*", "limit": 1000})[
             "events"
         ]
@@ -249,7 +179,8 @@ def test_a_deaf_agent_holds_up_no_shutdown() -> None:
 
 
 def test_a_drain_is_asked_for(sealed: Sealed) -> None:
-    """POST /v1/drain answers 202 at once; /ready says `draining`; /livez still answers; the shutdown is clean."""
+    """POST /v1/drain returns 202 at once; /ready reports `draining`; /livez still answers; the
+    shutdown is clean."""
     assert sealed.client.drain() == {"state": "draining"}
     until(lambda: "draining" in sealed.client.ready().missing)
     sealed.box.wait_for_event("ShutdownCompleted")
@@ -261,7 +192,7 @@ def test_a_drain_is_asked_for(sealed: Sealed) -> None:
 
 
 def test_stopping_the_api_alone_ends_no_agent(sealed: Sealed) -> None:
-    """supervisord restarts the API with SIGTERM: the agent and its task go on."""
+    """supervisord restarts the API with SIGTERM: the agent and its task continue."""
     task_id = sealed.client.submit_task(sh("echo one; sleep 3; echo two; exit 6")).task_id
     until(lambda: sealed.client.task(task_id).agent_id)
     sealed.box.supervisor().restart("management-api")
@@ -301,7 +232,7 @@ def hooked(env: dict[str, str]) -> tuple[PrefixBox, Plan]:
 
 
 def test_a_required_orchestrator_that_fails_ends_the_boot() -> None:
-    """The API says which slot and ends; nothing is ever sealed."""
+    """The API logs which slot failed and exits; nothing is ever sealed."""
     box, _ = hooked({"AGENTBOX_TEST_FAIL_SLOT": "orchestrator"})
     with box:
         box.wait_until(
@@ -312,7 +243,7 @@ def test_a_required_orchestrator_that_fails_ends_the_boot() -> None:
 
 
 def test_a_slow_slot_holds_ready_and_not_livez() -> None:
-    """beads delayed by 2 s: sealed and alive meanwhile, degraded, then whole."""
+    """beads delayed by 2 s: sealed and alive meanwhile, degraded, then healthy."""
     box, made = hooked({"AGENTBOX_TEST_DELAY_SLOT": "beads:2"})
     with box:
         box.wait_for_event("BootstrapCompleted")

@@ -1,4 +1,5 @@
-"""How a whole box ends: in no more time than its programs need, and with its supervisord."""
+"""How a complete box ends: in no more time than its programs need, and together with its
+supervisord."""
 
 import os
 import signal
@@ -24,7 +25,8 @@ def sealed() -> Iterator[Sealed]:
 
 @pytest.mark.timed
 def test_an_idle_box_stops_at_once(sealed: Sealed) -> None:
-    """SIGTERM of PID 1: agent-host waits for nobody who waits for it, and no death is noticed a second later."""
+    """SIGTERM of PID 1: agent-host does not wait for programs that wait for it, and no death is
+    noticed a second later."""
     until(lambda: sealed.client.health()["status"] == "ok")
     began = time.monotonic()
     sealed.box.stop()

@@ -1,4 +1,5 @@
-"""Each supervised program is killed in turn while agents run: what is lost, who lives on, and what tells of it."""
+"""Each supervised program is killed in turn while agents run: what is lost, which agents continue,
+and what reports it."""
 
 import contextlib
 import os
@@ -42,7 +43,7 @@ def ready_since(box: Sealed) -> str:
 
 
 def counted(client: BoxClient, agent: Agent) -> list[int]:
-    """All numbers of an agent that counts, once it has said some."""
+    """All numbers of an agent that counts, once it has printed some."""
     return [
         int(line)
         for item in client.agents.stream(agent.agent_id, follow=False) if item.kind == "stdout"
@@ -59,9 +60,10 @@ def appended(client: BoxClient, what: str) -> int:
 
 
 def test_what_each_death_costs(sealed: Sealed) -> None:
-    """The API's and the gateway's cost no agent and no line of output. agent-host's ends its agents: rows, events and the bead
-    of the task say so, and who is to be restarted is. No event that was acknowledged is lost, and the box is ready again each
-    time, in the same boot."""
+    """Killing the API or the gateway costs no agent and no line of output. Killing agent-host ends
+    its agents: rows, events and the bead of the task record it, and agents with a restart policy
+    are restarted. No acknowledged event is lost, and the box is ready again each time, in the same
+    boot."""
     client, boot = sealed.client, sealed.client.ready().boot_id
     counting = client.agents.spawn(sh(COUNTS))
     steady = client.agents.spawn(spec("sleep", "1000", name="steady", restart="always"))

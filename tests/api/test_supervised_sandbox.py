@@ -1,4 +1,5 @@
-"""Canaries in a real box below a prefix: what `/ready` says of the sandbox, by real agents' sandboxes."""
+"""Canaries in a real box below a prefix: what `/ready` reports about the sandbox, by real agents'
+sandboxes."""
 
 import os
 import signal
@@ -12,13 +13,14 @@ from agentbox.agents.canaries import WEAK_HOOK
 
 
 def journalled(running: Sealed) -> list[dict[str, Any]]:
-    """What the journal says of the sandbox."""
+    """What the journal has about the sandbox."""
     return list(running.client.call("read_events", query={"types": "sandbox.*"})["events"])
 
 
 def test_a_sandbox_that_does_not_hold_unreadies_the_box() -> None:
-    """The rule is named by the next canary, agents and slots work on, the journal says both turns; mended, the box is ready
-    again in the same boot. A kill of agent-host while it holds adds no word of the sandbox."""
+    """The next canary names the rule, agents and slots continue, the journal has both changes; once
+    fixed, the box is ready again in the same boot. A kill of agent-host during the failure adds no
+    event about the sandbox."""
     with started(replace(plan(), test_hooks=True)) as running:
         before = running.client.ready()
         hook = running.box.paths.run / WEAK_HOOK

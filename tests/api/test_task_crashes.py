@@ -39,7 +39,8 @@ def test_a_killed_api_loses_neither_agent_nor_line(own_box: Start) -> None:
 
 
 def test_a_killed_api_takes_the_lease_up_again(own_box: Start) -> None:
-    """The run outlives several leases across a crash: the heartbeat goes on, and no second agent is started."""
+    """The run outlives several leases across a crash: heartbeats continue, and no second agent is
+    started."""
     slots = {
         **SLOTS,
         "beads": SLOTS["beads"].__class__(
@@ -58,7 +59,7 @@ def test_a_killed_api_takes_the_lease_up_again(own_box: Start) -> None:
 
 
 def test_an_api_away_longer_than_the_lease_keeps_the_agent(own_box: Start) -> None:
-    """An expired lease is taken anew by the box that holds the spool; the agent is the same one."""
+    """An expired lease is claimed again by the box that has the spool; the agent is the same one."""
     slots = {
         **SLOTS,
         "beads": SLOTS["beads"].__class__(
@@ -90,7 +91,7 @@ def test_a_killed_api_cuts_no_input_off(own_box: Start) -> None:
 
 
 def test_a_killed_agent_host_is_told_by_the_bead(own_box: Start) -> None:
-    """SIGKILL of agent-host: its agents are gone, and the bead says in a sentence what happened."""
+    """SIGKILL of agent-host: its agents end, and a note of the bead explains it."""
     box = own_box()
     assert box.host is not None
     with box.client() as client:

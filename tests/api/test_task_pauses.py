@@ -1,4 +1,4 @@
-"""A box that is paused or suspended, and then goes on, with a task that runs."""
+"""A box that is paused or suspended, and then continues, with a running task."""
 
 import os
 import signal
@@ -63,7 +63,8 @@ def test_a_paused_box_keeps_its_tasks(short: ApiBox) -> None:
 
 @pytest.mark.timed
 def test_a_lease_that_expired_is_taken_again(short: ApiBox) -> None:
-    """As a store of beads elsewhere, whose clock went on, leaves it: nobody took the bead, and its agent is not ended."""
+    """As with a remote store of beads, whose clock continued: nobody claimed the bead, and its
+    agent is not ended."""
     with short.client() as client:
         task_id = _running(client)
         with sqlite3.connect(short.paths.slot("beads") / "beads.db") as db:

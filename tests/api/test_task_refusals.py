@@ -1,4 +1,5 @@
-"""Tasks whose store refuses what closes them, in this process: real slots, a real agent-host, one faulty call."""
+"""Tasks whose store refuses the call that closes them, in this process: real slots, a real
+agent-host, one failing call."""
 
 import asyncio
 import tempfile
@@ -39,7 +40,8 @@ TOO_LONG = ValidationError(
 
 
 class Refusing:
-    """Beads whose `close_bead` raises what `refuse` gives for a call (its arguments), where it gives something."""
+    """Beads whose `close_bead` raises what `refuse` returns for a call (its arguments), if it
+    returns something."""
 
     def __init__(self, beads: Any) -> None:
         self._beads = beads
@@ -60,7 +62,7 @@ class Refusing:
 
 @dataclass
 class Lab:
-    """A runner over slots below a folder."""
+    """A runner over slots below a directory."""
 
     host: AgentHostBox
     container: Slots
@@ -121,8 +123,8 @@ async def lab(host: AgentHostBox) -> AsyncIterator[Lab]:
 
 
 async def test_a_refusal_for_good_is_asked_for_once(lab: Lab) -> None:
-    """The bead cannot be closed: past its lease the run is not begun again; the entry waits for the next start, and
-    tasks that come later run."""
+    """The bead cannot be closed: past its lease the run is not started again; the entry waits for
+    the next start, and later tasks run."""
     lab.beads.refuse = lambda _id, _arguments: DENIED
     task = await lab.submit()
     await wait_until(lambda: lab.beads.calls != [], "the close was tried")
@@ -136,7 +138,8 @@ async def test_a_refusal_for_good_is_asked_for_once(lab: Lab) -> None:
 
 
 async def test_the_next_start_closes_what_was_refused(host: AgentHostBox) -> None:
-    """With another token, say: the same agent's exit becomes the bead's, and nothing ran twice."""
+    """For instance with another token: the same agent's exit is recorded in the bead, and nothing
+    ran twice."""
     async with running(host) as lab:
         lab.beads.refuse = lambda _id, _arguments: DENIED
         task = await lab.submit("exit 3")
@@ -149,7 +152,7 @@ async def test_the_next_start_closes_what_was_refused(host: AgentHostBox) -> Non
 
 
 async def test_a_result_that_is_refused_is_left_out(lab: Lab) -> None:
-    """The bead closes with the outcome, and its note says why there is no more."""
+    """The bead closes with the outcome, and its note explains why there is no more."""
     lab.beads.refuse = lambda _id, arguments: TOO_LONG if arguments["result"] is not None else None
     task = await lab.final(await lab.submit())
     assert (task.state, task.note, task.exit) == ("succeeded", "its result was refused", None)
@@ -157,7 +160,7 @@ async def test_a_result_that_is_refused_is_left_out(lab: Lab) -> None:
 
 
 async def test_a_full_store_is_waited_for(lab: Lab) -> None:
-    """The end of a run is not lost for want of room."""
+    """The end of a run is not lost for lack of space."""
     lab.beads.refuse = lambda _id, _arguments: FULL if len(lab.beads.calls) < 3 else None
     task = await lab.final(await lab.submit("exit 4"))
     assert (task.state, task.exit["code"], task.attempts) == ("failed", 4, 1)
@@ -165,7 +168,8 @@ async def test_a_full_store_is_waited_for(lab: Lab) -> None:
 
 
 async def test_a_bead_that_nobody_may_close_holds_up_no_task(lab: Lab) -> None:
-    """A bead under the tasks' epic without a spec, first in the queue, whose refusal is refused."""
+    """A bead under the tasks' epic without a spec, first in the queue, whose rejection is refused
+    by the store."""
     done = await lab.final(await lab.submit())
     epic = (await lab.container.beads.show(done.task_id)).parent_id
     assert epic is not None
@@ -190,7 +194,7 @@ async def test_a_bead_may_name_any_ref(lab: Lab, ref: Any) -> None:
 
 
 async def test_cancelling_a_bead_spares_the_entry_of_another(lab: Lab) -> None:
-    """A bead that names another task's ref takes nothing from that task."""
+    """A bead with another task's ref does not affect that task."""
     running_task = await lab.submit("sleep 2; exit 0")
     bead = await lab.container.beads.show(running_task)
     assert bead.parent_id is not None
@@ -203,7 +207,8 @@ async def test_cancelling_a_bead_spares_the_entry_of_another(lab: Lab) -> None:
 
 
 async def test_a_drain_leaves_what_cannot_be_closed(host: AgentHostBox) -> None:
-    """The store is away when the box goes down: the agent is ended, the drain does not wait, the next start closes."""
+    """The store is unavailable when the box goes down: the agent is ended, the drain does not wait,
+    the next start closes the bead."""
     async with running(host) as lab:
         task = await lab.submit("sleep 300")
         async with asyncio.timeout(10):
@@ -224,7 +229,8 @@ async def test_a_drain_leaves_what_cannot_be_closed(host: AgentHostBox) -> None:
 async def test_a_cancel_while_the_entry_is_removed_leaves_none(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The run is over, its entry is being removed, and a cancel comes: it stays done, and the spool stays empty."""
+    """The run has ended, its entry is being removed, and a cancel arrives: it stays done, and the
+    spool stays empty."""
     spool = lab.tasks._spool
     asked, go_on, remove = asyncio.Event(), asyncio.Event(), spool.remove
 
@@ -244,7 +250,8 @@ async def test_a_cancel_while_the_entry_is_removed_leaves_none(
 
 
 async def test_entries_that_no_bead_names_are_removed_at_the_start(host: AgentHostBox) -> None:
-    """What a crash left between keeping an entry and queueing its bead goes; what waits for its time stays and runs."""
+    """What a crash left between saving an entry and queueing its bead is removed; a task that waits
+    for its time stays and runs."""
     async with running(host) as lab:
         body = TaskBody(spec=AgentSpec.from_wire(sh("exit 0")), not_before=_in_an_hour())
         waiting = (await lab.tasks.submit(body, "test")).task_id

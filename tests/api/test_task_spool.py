@@ -18,7 +18,7 @@ Start = Callable[..., ApiBox]
 
 
 def obstacle(box: ApiBox, entry: Path) -> Path:
-    """A folder at the name under which the API writes that entry before it renames it: each save fails."""
+    """A directory at the temporary name of that entry: each save fails."""
     assert box.process is not None
     return entry.with_name(f".{entry.name}.{box.process.pid}")
 
@@ -28,7 +28,7 @@ def entries(box: ApiBox) -> list[Path]:
 
 
 def test_a_task_that_cannot_be_noted_is_begun_once_it_can(own_box: Start) -> None:
-    """A save that fails when a task is due stops neither that task nor later ones for good."""
+    """A save that fails when a task is due stops neither that task nor later ones permanently."""
     box = own_box()
     with box.client() as client:
         due = clock.to_wire(datetime.now(UTC) + timedelta(seconds=1))
@@ -45,7 +45,8 @@ def test_a_task_that_cannot_be_noted_is_begun_once_it_can(own_box: Start) -> Non
 
 
 def test_an_agent_whose_id_cannot_be_noted_is_not_started_twice(own_box: Start) -> None:
-    """The save after the spawn fails: the run goes on, past its lease, and no second agent is started."""
+    """The save after the spawn fails: the run continues, past its lease, and no second agent is
+    started."""
     beads = SLOTS["beads"].__class__(
         use="local-sqlite", required=False, options={"lease_seconds": 5}
     )

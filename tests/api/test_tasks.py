@@ -41,7 +41,8 @@ def test_a_signal_is_told_apart(client: BoxClient) -> None:
 
 
 def test_a_bead_is_the_receipt(client: BoxClient) -> None:
-    """The bead under the epic `tasks` has the exit record as its result, and says what confined the agent."""
+    """The bead under the epic `tasks` has the exit record as its result, and records what confined
+    the agent."""
     task = run(client, "exit 3")
     bead = client.call("show_bead", {"id": task.task_id})
     epic = client.call("show_bead", {"id": bead["parent_id"]})
@@ -68,7 +69,7 @@ def test_the_journal_tells_the_run(client: BoxClient) -> None:
 
 
 def test_the_time_limit_ends_it(client: BoxClient) -> None:
-    """Wall clock time is the agent's own limit; the note says so."""
+    """Wall clock time is the agent's own limit; the note explains it."""
     task = run(client, "sleep 60", timeout_s=0.5)
     assert task.exit is not None
     assert (task.state, task.exit["reason"]) == ("failed", "timeout")
@@ -119,7 +120,7 @@ def test_the_same_key_is_one_task(client: BoxClient) -> None:
 
 
 def test_a_running_task_is_cancelled(client: BoxClient) -> None:
-    """DELETE answers when the agent has ended; the whole tree is gone and the bead is cancelled."""
+    """DELETE returns when the agent has ended; the whole tree has exited and the bead is cancelled."""
     task_id = client.submit_task(sh("sleep 300 & echo $!; wait")).task_id
     agent = until(lambda: client.task(task_id).agent_id)
     until(lambda: any(item.kind == "stdout" for item in _now(client, task_id)))
@@ -134,7 +135,7 @@ def _now(client: BoxClient, task_id: str) -> list[object]:
 
 
 def test_thirty_two_run_at_once(client: BoxClient, box: ApiBox) -> None:
-    """32 tasks of which none ends before all run: none waits for a free place."""
+    """32 tasks of which none ends before all run: none waits for capacity."""
     tasks = [
         client.submit_task(sh("touch here; while [ ! -e go ]; do sleep 0.2; done")).task_id
         for _ in range(32)
@@ -181,7 +182,7 @@ def test_lists_page_by_page(client: BoxClient) -> None:
 def test_bad_bodies_are_refused_with_a_pointer(
     client: BoxClient, body: dict[str, object], pointer: str
 ) -> None:
-    """400, and the place of what is wrong; nothing is queued."""
+    """400, and the pointer of the invalid value; nothing is queued."""
     with pytest.raises(ApiError) as caught:
         client.call("submit_task", body=body)
     assert caught.value.code == "validation"
@@ -198,13 +199,14 @@ def test_an_unknown_task_is_not_found(client: BoxClient) -> None:
 
 
 def test_the_spool_is_empty_at_the_end(box: ApiBox, client: BoxClient) -> None:
-    """A finished task leaves nothing behind but its bead."""
+    """A finished task leaves nothing but its bead."""
     run(client, "exit 0")
     until(lambda: not list(box.paths.task_spool.glob("*.json")))
 
 
 def test_a_bead_alone_runs_nothing(client: BoxClient) -> None:
-    """Who may write beads may not run programs: a bead under the epic, with or without another task's reference, fails."""
+    """A token that may write beads may not run programs: a bead under the epic, with or without
+    another task's reference, fails."""
     done = run(client, "exit 0")
     bead = client.call("show_bead", {"id": done.task_id})
     waiting = client.submit_task(sh("exit 0"), not_before="2099-01-01T00:00:00Z").task_id

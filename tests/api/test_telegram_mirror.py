@@ -45,8 +45,8 @@ def run_one(client: BoxClient, code: int) -> None:
 def test_what_becomes_of_an_agent_is_in_the_chat(
     box: ApiBox, client: BoxClient, service: BotApi, tmp_path: Path
 ) -> None:
-    """Its start and how it ended, in order, as it happens; nothing from before the mirror's first run. Credentials that
-    are withdrawn end the program."""
+    """Its start and its end, in order, as they happen; nothing from before the mirror's first run.
+    Revoked credentials end the program."""
     run_one(client, 1)
     place = tmp_path / "position"
     running, ends = mirror(box, service, place), []
@@ -76,7 +76,7 @@ def test_what_becomes_of_an_agent_is_in_the_chat(
 def test_it_goes_on_where_it_was(
     box: ApiBox, client: BoxClient, service: BotApi, tmp_path: Path
 ) -> None:
-    """What happened while the mirror was down comes later, and only that."""
+    """Events from while the mirror was down arrive later, and only those."""
     place = tmp_path / "position"
     first = mirror(box, service, place)
     start = first.load_position()

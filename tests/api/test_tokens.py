@@ -1,4 +1,4 @@
-"""Named tokens: scopes, expiry, revocation, bindings, and what is kept of them."""
+"""Named tokens: scopes, expiry, revocation, bindings, and what is stored of them."""
 
 import time
 import uuid
@@ -16,7 +16,7 @@ from agentbox.client.transport import build_call
 
 @pytest.fixture
 def make(client: BoxClient) -> Callable[..., dict[str, Any]]:
-    """Makes a token of a name of its own."""
+    """Creates a token with a name of its own."""
 
     def made(*scopes: str, **more: Any) -> dict[str, Any]:
         body = {"name": f"t-{uuid.uuid4().hex[:8]}", "scopes": list(scopes), **more}
@@ -48,7 +48,7 @@ def refused(call: Callable[[], object]) -> tuple[int, str, Any]:
 
 
 def test_a_token_does_what_its_scopes_say(holder: Callable[..., BoxClient]) -> None:
-    """And its name stands on what it writes; it makes no tokens unless it is an admin."""
+    """Its name is recorded in what it writes; it creates no tokens unless it is an admin."""
     reader, writer = holder("beads:read"), holder("beads:write", "beads:read")
     bead = writer.call("create_epic", body={"title": "x"})
     assert bead["creator"].startswith("urn:agentbox:token:t-")
@@ -172,7 +172,8 @@ def test_a_token_may_ask_so_often(holder: Callable[..., BoxClient]) -> None:
 
 
 def test_a_creation_may_be_sent_twice(holder: Callable[..., BoxClient]) -> None:
-    """The same Idempotency-Key of the same caller gives the same bead, 201 and then 200; another caller's gives another."""
+    """The same Idempotency-Key of the same caller returns the same bead, 201 and then 200; another
+    caller's returns another."""
     one, other = holder("beads:write", "beads:read"), holder("beads:write", "beads:read")
     key = {"Idempotency-Key": uuid.uuid4().hex}
     made = [
@@ -206,7 +207,7 @@ def test_a_creation_may_be_sent_twice(holder: Callable[..., BoxClient]) -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_token(client: BoxClient, wrong: dict[str, Any]) -> None:
-    """400 with the place; no token is made."""
+    """400 with the pointer; no token is created."""
     before = client.call("list_tokens")
     body = {"name": "x", "scopes": ["beads:read"], **wrong}
     assert refused(lambda: client.call("create_token", body=body))[:2] == (400, "validation")
@@ -230,7 +231,7 @@ def test_tokens_outlive_the_api(own_box: Callable[..., ApiBox]) -> None:
 
 
 def test_a_damaged_store_refuses_its_tokens_only(own_box: Callable[..., ApiBox]) -> None:
-    """The operator's token works on; the routes of tokens say what is wrong."""
+    """The operator's token still works; the routes of tokens report the error."""
     box = own_box(orchestrator=False)
     with box.client() as client:
         made = client.call("create_token", body={"name": "x", "scopes": ["beads:read"]})
@@ -246,7 +247,7 @@ def test_a_damaged_store_refuses_its_tokens_only(own_box: Callable[..., ApiBox])
 
 
 def test_a_damaged_row_is_no_token_and_the_others_are(own_box: Callable[..., ApiBox]) -> None:
-    """Text that is not valid UTF-8, times that are none: refused, and left where it is."""
+    """Text that is not valid UTF-8, invalid times: rejected, and left unchanged."""
     box = own_box(orchestrator=False)
     with box.client() as client:
         made = [

@@ -43,7 +43,7 @@ def solid():
 
 @pytest_asyncio.fixture
 async def solid_store(solid, tmp_path, clock):
-    """A root container of its own there, behind a relay."""
+    """A root container of its own, behind a relay."""
     solid.start()
     made = SolidStore(solid, tmp_path, clock=clock)
     async with made.line:

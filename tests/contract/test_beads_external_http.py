@@ -1,4 +1,5 @@
-"""beads external-http keeps the contract of the slot against the API of another box, over a bad line too (B16)."""
+"""beads external-http meets the contract of the slot against the API of another box, also over a
+bad connection (B16)."""
 
 import asyncio
 import itertools
@@ -54,14 +55,15 @@ async def line(store):
 
 @pytest_asyncio.fixture
 async def distant(store, line):
-    """The adapter, over the bad line."""
+    """The adapter, over the bad connection."""
     return await store.with_options(endpoint=line.url).open()
 
 
 @pytest.mark.transport
 class TestExternalHttp(BeadsContract):
     async def test_B16_a_lost_reply_makes_no_second_bead(self, distant, line, adapter):
-        """With a key and without one; who created it is told right where nobody else could have."""
+        """With a key and without one; the creator is recorded correctly where no other principal is
+        possible."""
         line.lose = 1
         epic, created = await distant.create_epic(spec("one"))
         line.lose = 2
@@ -72,7 +74,7 @@ class TestExternalHttp(BeadsContract):
         assert epic.dedup_key.startswith("req:")
 
     async def test_B16_a_lost_reply_makes_no_second_claim(self, distant, line, adapter):
-        """The lease of the caller is the one that is there; another bead stays free."""
+        """The caller's lease is the current one; another bead stays open."""
         _, (first, second) = await make_epic(adapter, 2)
         line.lose = 1
         claim = await distant.claim_next("w", lease_id=LEASE)
@@ -89,7 +91,8 @@ class TestExternalHttp(BeadsContract):
         assert (await adapter.show(second.id)).status == "open"
 
     async def test_B16_a_lost_reply_of_a_release_is_resolved(self, distant, line, adapter):
-        """The bead is open again, whoever has taken it since; a lease that was lost before stays an error."""
+        """The bead is open again, whoever has claimed it since; a lease that was lost before stays
+        an error."""
         bead = await make_task(adapter)
         await distant.claim(bead.id, "w", lease_id=LEASE)
         line.lose = 1
@@ -135,7 +138,8 @@ class TestExternalHttp(BeadsContract):
         assert line.lost == 6
 
     async def test_B16_cancelled_calls_leave_the_line_usable(self, adapter):
-        """300 calls cancelled at every moment, three times what the pool holds: the next one is served at once."""
+        """300 calls cancelled at every moment, three times the size of the pool: the next one is
+        served at once."""
         calls = [asyncio.ensure_future(adapter.ready()) for _ in range(300)]
         for turn, call in enumerate(calls):
             if turn % 3 == 0:
@@ -151,12 +155,12 @@ class TestExternalHttp(BeadsContract):
         ["http://192.0.2.1:9090", "http://box.example.org", "ftp://127.0.0.1", "127.0.0.1:1", ""],
     )
     async def test_B16_an_address_that_may_not_be_used(self, store, endpoint):
-        """Plain http leaves no machine; what is no address is refused by its key."""
+        """Plain http is allowed on this machine only; an invalid address is reported by its key."""
         with pytest.raises(BackendError, match=r"loopback|endpoint"):
             await store.with_options(endpoint=endpoint).open()
 
     async def test_B16_who_may_not_and_who_is_not_there(self, store):
-        """A wrong token, nobody at the address: typed, and without the token in the sentence."""
+        """A wrong token, no server at the address: typed, and without the token in the message."""
         wrong = store.with_token(token=f"{TOKEN}x")
         with pytest.raises(PermissionDenied) as refused:
             await wrong.open(Deadline.after(5))

@@ -1,4 +1,5 @@
-"""beads external-pg keeps the contract of the slot against a real PostgreSQL, and what a shared server asks besides."""
+"""beads external-pg meets the contract of the slot against a real PostgreSQL, and the further
+demands of a shared server."""
 
 import asyncio
 import time
@@ -62,7 +63,7 @@ class TestExternalPg(BeadsContract):
         assert sorted(claimed) == sorted(child.id for child in children)
 
     async def test_B17_the_clock_is_the_servers(self, store, adapter):
-        """A box whose own clock stands in 2001 gets a lease from the server's time on."""
+        """A box whose own clock shows 2001 gets a lease from the server's time on."""
         wrong = Deps(metrics=Metrics(), clock=ManualClock(datetime(2001, 1, 1, tzinfo=UTC)))
         box = ExternalPgBeads(store.cfg, wrong)
         await box.open(Deadline.after(10))
@@ -80,7 +81,8 @@ class TestExternalPg(BeadsContract):
     async def test_B17_after_the_servers_clock_went_back_nothing_stays_claimed_in_the_future(
         self, store, clock, adapter
     ):
-        """A bead whose holder died is free once its lease is over, counted from the new time; one that was renewed keeps it."""
+        """A bead whose claimant died is open once its lease has expired, counted from the new time;
+        one that was renewed stays claimed."""
         dead, alive = await make_task(adapter), await make_task(adapter)
         held = new_lease_id()
         await adapter.claim(dead.id, "dead", lease_id=new_lease_id(), lease_s=60)
@@ -96,7 +98,7 @@ class TestExternalPg(BeadsContract):
         assert (await other.show(alive.id)).status == "claimed"
 
     async def test_B17_a_step_back_is_seen_by_boxes_that_stay_open(self, store, clock, adapter):
-        """By the next look at the slot's health, of either box; looked at again, no lease becomes shorter."""
+        """By the next health check of the slot, of either box; a further check shortens no lease."""
         other = await store.open()
         await adapter.health()
         bead = await make_task(adapter)
@@ -123,7 +125,7 @@ class TestExternalPg(BeadsContract):
     async def test_B17_a_damaged_bead_breaks_no_listing_and_holds_up_no_schedule(
         self, store, clock, adapter
     ):
-        """It is named, the rest is listed page by page, and the slot is degraded."""
+        """It is reported, the rest is listed page by page, and the slot is degraded."""
         epic, children = await make_epic(adapter, 5)
         schedule, _ = await adapter.create_epic(spec("schedule", every="PT1H"))
         store.change(
@@ -143,7 +145,8 @@ class TestExternalPg(BeadsContract):
         assert (health.state, health.detail.endswith("listed in the log: 2")) == ("degraded", True)
 
     async def test_B17_a_damaged_bead_costs_no_other_claimer_its_own(self, store, adapter):
-        """Claims that go to the server together: one is told which bead is damaged, each of the others has a sound one."""
+        """Concurrent claims: one gets the error about the damaged bead, each of the others a valid
+        one."""
         _, children = await make_epic(adapter, 6)
         store.change("UPDATE beads SET data = '{no' WHERE id = %s", children[2].id)
         claims = await asyncio.gather(
@@ -158,7 +161,8 @@ class TestExternalPg(BeadsContract):
         assert sorted(taken) == sorted(one.id for one in children if one.id != children[2].id)
 
     async def test_B17_boxes_that_open_at_once_migrate_once(self, store):
-        """Eight instances on a database without the schema: each opens, and each migration is there once."""
+        """Eight instances on a database without the schema: each opens, and each migration is
+        applied once."""
         boxes = [store.make() for _ in range(8)]
         await asyncio.gather(*(box.open(Deadline.after(10)) for box in boxes))
         bead, _ = await boxes[0].create_epic(spec())
@@ -172,7 +176,8 @@ class TestExternalPg(BeadsContract):
             assert db.execute("SELECT number, name FROM migrations").fetchall() == names
 
     async def test_B17_a_server_that_stops_under_load_and_returns(self, store, adapter):
-        """As in a crash: what was acknowledged is there, every failure is typed, and the same instance goes on."""
+        """As in a crash: what was acknowledged is stored, every failure is typed, and the same
+        instance continues."""
         told, failures, stopping = [], [], asyncio.Event()
 
         async def work(name):
@@ -191,7 +196,7 @@ class TestExternalPg(BeadsContract):
             await asyncio.sleep(0.01)
         await store.kill_backend()
         assert (await adapter.health()).state == "down"
-        while not failures:  # a call that can be made again waits for the server
+        while not failures:  # a call that can be repeated waits for the server
             await asyncio.sleep(0.01)
         await asyncio.to_thread(store.server.start)
         await until_it_answers(adapter)
@@ -217,7 +222,8 @@ class TestExternalPg(BeadsContract):
 
     @pytest.mark.timed
     async def test_C05_a_call_that_hangs_ends_when_it_is_cancelled(self, store, adapter):
-        """Another session holds the table; the caller is free again at once, and the next call works."""
+        """Another session locks the table; the caller is free again at once, and the next call
+        works."""
         bead = await make_task(adapter)
         with store.session() as db, db.transaction():
             db.execute("LOCK TABLE beads IN ACCESS EXCLUSIVE MODE")
@@ -229,7 +235,7 @@ class TestExternalPg(BeadsContract):
         assert (await adapter.show(bead.id)).status == "open"
 
     async def test_C09_a_newer_schema_is_refused_and_left_alone(self, store):
-        """With a sentence that says so."""
+        """With a message about it."""
         await store.open()
         await store.close_all()
         store.change("INSERT INTO migrations VALUES (99, '0099_later.sql', 'x')")
@@ -245,7 +251,7 @@ class TestExternalPg(BeadsContract):
             await store.open()
 
     async def test_C09_an_empty_schema_is_migrated(self, store):
-        """One that an administrator made beforehand."""
+        """One that an administrator created beforehand."""
         store.change(f'CREATE SCHEMA "{store.schema}"')
         adapter = await store.open()
         bead, _ = await adapter.create_epic(spec())
@@ -264,7 +270,7 @@ async def everything(adapter):
 
 @pytest.mark.parametrize("analyzed", [True, False])
 async def test_no_call_reads_the_whole_table(store, adapter, monkeypatch, analyzed):
-    """However many beads there are that it has nothing to do with, and whatever the server knows of them."""
+    """However many unrelated beads there are, and whatever the server's statistics are."""
     epic, _ = await adapter.create_epic(spec())
     await create(adapter, 1000)
     store.change("ANALYZE beads" if analyzed else "SELECT 1")

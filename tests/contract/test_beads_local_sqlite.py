@@ -1,4 +1,4 @@
-"""beads local-sqlite keeps the contract of the slot, and what SQLite alone promises."""
+"""beads local-sqlite meets the contract of the slot, and the further promises of SQLite."""
 
 import apsw
 import pytest
@@ -32,7 +32,7 @@ class TestLocalSqlite(BeadsContract):
         assert await adapter.show(bead.id) == bead
 
     async def test_C09_a_newer_store_is_refused_and_left_alone(self, store):
-        """With a sentence that says so; not a byte of the file changes."""
+        """With a message about it; not a byte of the file changes."""
         await store.open()
         await store.close_all()
         path = store.directory / "beads.db"
@@ -55,7 +55,7 @@ class TestLocalSqlite(BeadsContract):
             await store.open()
 
     async def test_C04_a_damaged_file_is_a_typed_error(self, store):
-        """The detail names the file, and nothing of SQLite's own words."""
+        """The detail names the file, and has no text of SQLite."""
         store.directory.mkdir(parents=True)
         (store.directory / "beads.db").write_bytes(b"no database " * 1000)
         with pytest.raises(BackendError, match=r"beads\.db: the file is not a database"):

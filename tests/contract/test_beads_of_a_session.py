@@ -1,5 +1,5 @@
-"""Self-federation: beads of box B, which it has from a session with box A, keep the contract of the slot. B's
-token is bound to B's name; B sees its own names."""
+"""Self-federation: beads of box B, which it has from a session with box A, meet the contract of the
+slot. B's token is bound to B's name; B sees its own names."""
 
 import pytest
 import pytest_asyncio
@@ -36,7 +36,8 @@ async def adapter(store):
 @pytest.mark.transport
 class TestOfASession(BeadsContract):
     async def test_B01_names_are_those_of_the_box_at_the_host(self, store, adapter):
-        """Here as they were given; there below the name of the box, so that two boxes cannot speak for one another."""
+        """Locally unchanged; remotely below the name of the box, so that two boxes cannot act for
+        one another."""
         epic, _ = await adapter.create_epic(spec("shared"))
         task, _ = await adapter.create_child(epic.id, spec("t"))
         await adapter.claim(task.id, "w", lease_id=LEASE)

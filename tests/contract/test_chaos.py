@@ -1,5 +1,5 @@
-"""A peer that is killed under load and comes back: nothing acknowledged is lost, `/ready` tells the truth within 5 s, and nobody
-restarts anything. `bench/chaos.py` is the long form."""
+"""A peer that is killed under load and returns: nothing acknowledged is lost, `/ready` is correct
+within 5 s, and nothing is restarted by hand. `bench/chaos.py` is the long form."""
 
 import asyncio
 from collections import Counter
@@ -43,7 +43,7 @@ async def test_a_database_that_is_killed_loses_nothing(database, tmp_path, load)
 
 
 async def test_an_api_that_is_killed_loses_nothing(tmp_path):
-    """Another box, by SIGKILL. A create that was cut off is not made twice."""
+    """Another box, by SIGKILL. An interrupted create is not repeated."""
     with served_beads(tmp_path / "peer") as peer, over_http(tmp_path / "box", peer) as box:
         await survive_a_kill(box, BEADS, peer)
         with peer.client() as client:
@@ -67,8 +67,8 @@ async def test_V14_a_sink_that_is_killed_refuses_and_slows_nothing_and_gets_ever
 
 @pytest.mark.timed  # the child of a slot opens within 10 s, at low priority
 async def test_O17_a_bridge_that_is_killed_runs_no_request_twice(tmp_path):
-    """The child of a required slot, by SIGKILL: refused typed, named in `missing`, back by itself; each end is told once, and what
-    ran is `lost`, whoever asks for it again."""
+    """The child of a required slot, by SIGKILL: typed errors, named in `missing`, recovers by
+    itself; each end is reported once, and what ran is `lost` at every later request."""
     with over_bridge(tmp_path) as box, box.client() as client:
         agents = Agents(box)
         spec = {"name": "long", "argv": ["sleep", "1000"], "profile": "sandboxed"}
@@ -83,7 +83,8 @@ async def test_O17_a_bridge_that_is_killed_runs_no_request_twice(tmp_path):
 
 
 async def test_a_call_that_a_close_cuts_off_has_a_type(database, tmp_path):
-    """It waits for a lock when the slot falls: it is told that the store is closed, and its caller was not cancelled."""
+    """It waits for a lock when the slot fails: it gets the error that the store is closed, and its
+    caller was not cancelled."""
     store = PostgresStore("beads", database, tmp_path, {}).with_secrets(dsn=database.dsn())
     adapter = await LocalStore.open(store)
     with store.session() as holder, holder.transaction():

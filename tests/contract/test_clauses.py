@@ -22,7 +22,7 @@ SUITES = {
 }
 LAST = {"C": 11, "B": 17, "M": 14, "P": 16, "V": 17, "O": 19}
 
-# Clauses of classes that are not shipped yet; the row goes when its class comes.
+# Clauses of classes that are not shipped yet; the row is removed when its class exists.
 LATER = {
     "P16": "solid-oidc, a way for pods external-solid to log in",
 }
@@ -78,7 +78,7 @@ def test_every_common_clause_has_a_test(letter):
 
 
 def test_no_clause_is_both_later_and_tested():
-    """A row of LATER goes when its tests come."""
+    """A row of LATER is removed when its tests exist."""
     tested = set().union(*(cited(suite) for suite in SUITES.values()))
     assert tested & set(LATER) == set()
 

@@ -1,4 +1,5 @@
-"""One damaged row breaks no listing: it is named, the rest is listed page by page, and the slot is degraded."""
+"""One damaged row breaks no listing: it is reported, the rest is listed page by page, and the slot
+is degraded."""
 
 from functools import partial
 
@@ -25,7 +26,7 @@ async def pages(listing, limit=2):
 
 
 async def noted(adapter):
-    """The damaged rows that the log has named, of a slot that is degraded by them."""
+    """The damaged rows that the log has reported, of a slot that is degraded by them."""
     health, names = await adapter.health(), list(adapter._damaged._names)
     assert (health.state, health.detail.endswith(f"listed in the log: {len(names)}")) == (
         "degraded",
@@ -36,7 +37,7 @@ async def noted(adapter):
 
 @pytest.fixture
 async def opened(tmp_path):
-    """Makes an open store of a slot."""
+    """Creates an open store of a slot."""
     stores = []
 
     async def made(slot, clock=None):
@@ -92,7 +93,7 @@ BAD_UTF8 = "CAST(x'7bff' AS TEXT)"
 
 @pytest.mark.parametrize("column", ["title", "tags", "note"])
 async def test_a_bead_whose_text_is_not_utf8(opened, column):
-    """SQLite returns such text as it is: the listing goes on, page by page."""
+    """SQLite returns such text unchanged: the listing continues, page by page."""
     store, adapter = await opened("beads")
     epic, _ = await adapter.create_epic(spec())
     made = sorted(
@@ -112,7 +113,7 @@ async def test_a_bead_whose_text_is_not_utf8(opened, column):
 
 @pytest.mark.parametrize("damage", ["'{no'", BAD_UTF8])
 async def test_a_damaged_bead_holds_up_no_work(opened, damage):
-    """The first that is ready, one that was claimed and whose lease is over, and a schedule that is due."""
+    """The first that is ready, a claimed one whose lease has expired, and a schedule that is due."""
     clock = ManualClock()
     store, adapter = await opened("beads", clock=clock)
     claimed = (await adapter.create_epic(spec("claimed")))[0]
@@ -154,7 +155,7 @@ async def test_a_damaged_entry_is_no_hit(opened, column, damage):
 
 @pytest.mark.parametrize("column", ["content_type", "etag"])
 async def test_a_damaged_object(opened, column):
-    """The others are listed and read; it and its body stay as they are."""
+    """The others are listed and read; it and its body stay unchanged."""
     store, adapter = await opened("pods")
     for name in "abcd":
         await adapter.write(f"c/{name}", b"body", content_type="text/plain")
@@ -182,7 +183,7 @@ async def test_a_damaged_intent_keeps_no_pods_from_opening(opened):
 
 @pytest.mark.parametrize("damage", [f"reason = {BAD_UTF8}", "at = 'never'"])
 async def test_a_damaged_dead_letter(tmp_path, damage):
-    """The others are shown."""
+    """The others are listed."""
     ledger = DeliveryCursor(tmp_path, "external-http")
     await ledger.open()
     with apsw.Connection(str(tmp_path / "delivery.db")) as db:
@@ -199,7 +200,7 @@ BAD_KEY = "CAST(x'ff41' AS TEXT)"
 
 @pytest.mark.parametrize("at", [0, 1, 2, 4])
 async def test_a_bead_whose_id_is_not_utf8(opened, at):
-    """It is named in an escaped form, wherever it stands; no page repeats or loses another."""
+    """It is reported in an escaped form, whatever its position; no page repeats or omits another."""
     store, adapter = await opened("beads")
     epic, _ = await adapter.create_epic(spec())
     made = sorted(
@@ -224,7 +225,7 @@ async def test_a_bead_whose_id_is_not_utf8(opened, at):
 
 
 async def test_a_bead_whose_id_is_not_utf8_holds_up_no_work(opened):
-    """One that was claimed and whose lease is over, a schedule that is due, and the first that is ready."""
+    """A claimed one whose lease has expired, a schedule that is due, and the first that is ready."""
     clock = ManualClock()
     store, adapter = await opened("beads", clock=clock)
     epic, _ = await adapter.create_epic(spec())
@@ -279,7 +280,7 @@ async def test_an_entry_whose_key_is_not_utf8(opened, column):
 
 
 async def test_an_object_whose_path_is_not_utf8(opened):
-    """Its file is there, and so it is listed; that the index has lost it is noted."""
+    """Its file exists, and so it is listed; that the index lacks it is recorded."""
     store, adapter = await opened("pods")
     for name in "abc":
         await adapter.write(f"c/{name}", b"body", content_type="text/plain")

@@ -1,4 +1,5 @@
-"""V14 to V16 against an agentbox, over bad lines, through crashes of both sides, and at odds with the clock."""
+"""V14 to V16 against an agentbox, over bad connections, through crashes of both sides, and with
+wrong clocks."""
 
 import asyncio
 import itertools
@@ -53,7 +54,7 @@ async def line(host):
 
 @pytest_asyncio.fixture
 async def store(tmp_path, host, reader, line, name, clock):
-    """The box, over the line."""
+    """The box, over the connection."""
     wanted = {"name": name, "scopes": ["events:write"], "origin_box": name}
     token = (await reader.call("create_token", body=wanted))["value"]
     options = {"endpoint": f"{line.url}/v1/events", "timeout_seconds": 2}
@@ -66,7 +67,7 @@ async def store(tmp_path, host, reader, line, name, clock):
 
 @pytest.fixture
 def clock(request):
-    """A minute in a second, unless a test asks for another pace."""
+    """A minute per second, unless a test sets another pace."""
     return ScaledClock(getattr(request, "param", 60))
 
 
@@ -76,7 +77,8 @@ async def adapter(store):
 
 
 async def same(adapter, reader, name):
-    """Every record of the box is at the host: in order, once, with its own hashes; and the host's chain holds."""
+    """Every record of the box is at the host: in order, once, with its own hashes; and the host's
+    chain is valid."""
     await wait_delivered(adapter)
     here, there = await all_events(adapter), await box_events(reader, name)
     assert [event.origin.seq for event in there] == [event.seq for event in here]
@@ -109,7 +111,7 @@ async def test_V16_what_arrives_is_what_was_written(adapter, reader, name, host)
 @pytest.mark.timed  # its clock is 1,200 times as fast: a pause of the machine is half an hour
 @pytest.mark.parametrize("clock", [1200], indirect=True)
 async def test_V14_an_hour_without_the_sink(adapter, reader, name, line, clock):
-    """Appends go on; degraded, never down; the gauges tell. Then everything, in order, once."""
+    """Appends continue; degraded, never down; the gauges show it. Then everything, in order, once."""
     line.refuse = 1 << 30
     states = []
     while clock.monotonic() < 3600 or len(states) < 20:
@@ -149,7 +151,8 @@ async def test_V14_a_dead_sink_slows_no_append(adapter, tmp_path, line):
 
 @pytest.mark.parametrize("fault", ["lose", "refuse", "truncate", "duplicate"])
 async def test_V15_a_bad_line_loses_and_repeats_nothing(adapter, reader, name, line, fault):
-    """Replies dropped and cut, requests sent twice, connections refused, again and again while records come."""
+    """Replies dropped and truncated, requests sent twice, connections refused, repeatedly while
+    records arrive."""
     for turn in range(6):
         setattr(line, fault, 2 if turn % 2 else 1)
         line.lose += fault == "refuse"  # a connection that is open is not refused
@@ -166,7 +169,7 @@ async def test_V15_a_bad_line_loses_and_repeats_nothing(adapter, reader, name, l
 
 
 async def test_V15_a_slow_line_is_given_up_and_tried_again(adapter, reader, name, line):
-    """Slower than `timeout_seconds`: the sink took it, and is not made to store it again."""
+    """Slower than `timeout_seconds`: the sink accepted it, and need not store it again."""
     line.slow = 3.0
     await fill(adapter, 20)
     assert "did not respond within 2 s" in (await wait_for_trouble(adapter)).trouble
@@ -187,13 +190,13 @@ async def test_V15_a_sender_killed_in_the_middle_sends_the_rest(store, reader, n
 
 
 async def test_V15_a_sink_killed_in_the_middle_gets_everything_once(adapter, reader, name, host):
-    """Three times SIGKILL while 3000 records come; it goes on from what it had stored."""
+    """Three times SIGKILL while 3000 records arrive; it resumes from what it had stored."""
     writing = asyncio.create_task(fill(adapter, 3000))
     for seconds in (0.1, 0.3, 0.2):
         await asyncio.sleep(seconds)
         host.kill()
         await fill(adapter, 200)
-        host.start()  # not in a thread: the child ends with the one that made it
+        host.start()  # not in a thread: the child ends with the thread that created it
     await writing
     assert len(await same(adapter, reader, name)) == 3600
 
@@ -216,7 +219,8 @@ async def test_V14_clocks_that_step(adapter, reader, name, line, clock):
 
 
 async def test_V14_delivered_segments_go_where_they_are_not_kept(store, reader, name, line):
-    """`tee_local = false`: whole sealed segments, once the sink has them; the journal stays sound, opens, and goes on."""
+    """`tee_local = false`: complete sealed segments, once the sink has them; the journal stays
+    valid, opens, and continues."""
     adapter = await store.with_options(tee_local=False, segment_size=20_000).open()
     line.refuse = 1 << 30
     for _ in range(6):
@@ -256,7 +260,7 @@ async def test_V14_a_sink_may_come_later_and_change(store, reader, name, line):
     [("http://192.0.2.1/v1/events", "loopback"), ("ftp://127.0.0.1", "http"), ("x", "http")],
 )
 async def test_V14_an_address_that_may_not_be_used(store, endpoint, reason):
-    """Events are kept and health says why they do not go."""
+    """Events are stored and health reports why they are not delivered."""
     adapter = await store.with_options(endpoint=endpoint).open()
     await fill(adapter, 3)
     assert reason in (await wait_for_trouble(adapter)).held

@@ -1,4 +1,5 @@
-"""V14, V15 and V17 against a sink that is no agentbox: what is sent, when it is sent again, and what is given up."""
+"""V14, V15 and V17 against a sink that is not an agentbox: what is sent, when it is repeated, and
+what is given up."""
 
 import asyncio
 from itertools import pairwise
@@ -77,7 +78,7 @@ async def test_V15_single_events_after_a_415(sink, adapter):
 
 
 async def test_V15_waits_grow_to_a_minute(sink, adapter):
-    """From a second, doubled, up to half of each left to chance; then everything goes once."""
+    """From one second, doubled, up to half of each random; then everything is sent once."""
     sink.rule(status=503)
     await fill(adapter, 5)
     while len(sink.rows("asked")) < 9:
@@ -93,7 +94,7 @@ async def test_V15_waits_grow_to_a_minute(sink, adapter):
 
 @pytest.mark.parametrize("status", [429, 503])
 async def test_V15_retry_after_is_honoured(sink, adapter, status):
-    """Nothing is asked before that time, though the own wait would be over long ago."""
+    """Nothing is sent before that time, though the own delay would have passed long ago."""
     sink.rule(status=status, headers={"Retry-After": "40"})
     await fill(adapter, 1)
     await wait_for_trouble(adapter)
@@ -106,7 +107,8 @@ async def test_V15_retry_after_is_honoured(sink, adapter, status):
 
 @pytest.mark.parametrize("status", [401, 403, 404, 410, 302])
 async def test_V17_what_a_person_must_mend_holds_the_cursor(sink, adapter, status):
-    """Degraded at once, with the status and without the token; nothing is given up, and mending is enough."""
+    """Degraded at once, with the status and without the token; nothing is given up, and a fix is
+    sufficient."""
     sink.rule(status=status)
     await fill(adapter, 150)
     told = await wait_for_trouble(adapter)
@@ -142,7 +144,8 @@ async def test_V17_the_bad_ones_are_found_and_the_rest_goes_on(sink, store, adap
 
 
 async def test_V17_a_sink_for_small_requests_gets_small_ones(sink, adapter):
-    """413 to a batch is no word on its records; one that is too large alone becomes a dead letter."""
+    """413 for a batch says nothing about its records; one that is too large alone becomes a dead
+    letter."""
     sink.rule(largest=20_000)
     await fill(adapter, 100)
     (large,) = await adapter.append([new_event(data={"x": "y" * 30_000})])
@@ -164,7 +167,8 @@ async def test_V17_a_sink_that_refuses_everything_fills_nothing(sink, adapter):
 async def test_V15_a_journal_that_was_replaced_is_delivered_from_its_beginning(
     sink, store, adapter
 ):
-    """The cursor is of the journal that it was made for: another one in the same folder is not taken for delivered."""
+    """The cursor belongs to its journal: another one in the same directory is not treated as
+    delivered."""
     await fill(adapter, 20)
     await wait_delivered(adapter)
     await store.close_all()

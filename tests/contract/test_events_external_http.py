@@ -1,4 +1,4 @@
-"""events external-http keeps the contract of the slot while it delivers to the API of another box."""
+"""events external-http meets the contract of the slot while it delivers to the API of another box."""
 
 import pytest
 import pytest_asyncio

@@ -1,4 +1,4 @@
-"""events local-jsonl keeps the contract of the slot, whichever way it syncs."""
+"""events local-jsonl meets the contract of the slot with each way of syncing."""
 
 import json
 import os
@@ -52,8 +52,8 @@ class TestInterval(FewKills, EventsContract):
 
 
 async def test_what_a_box_delivered_is_known_when_its_records_are_pruned(tmp_path, clock):
-    """V16 outlives the segments (V12): `origins.json` says how far the box is. Without that file the records that are left
-    say it."""
+    """V16 outlives the segments (V12): `origins.json` records how far the box is. Without that file
+    the remaining records do."""
     store, sent = LocalStore("events", "local-jsonl", tmp_path, clock=clock), foreign_journal(30)
     adapter = await store.open()
     for records in (sent[:10], sent[10:20]):
@@ -95,8 +95,8 @@ def test_a_fixed_record_has_a_fixed_hash():
 
 @pytest.mark.parametrize("sync", ["group", "always"])
 def test_a_full_file_system(tmp_path, sync):
-    """V13 on a tmpfs of 5 MiB that is really full: QuotaExceeded, health degraded, every record that was acknowledged is
-    there; with room again the same journal goes on without a restart."""
+    """V13 on a full tmpfs of 5 MiB: QuotaExceeded, health degraded, every acknowledged record is
+    stored; with space again the same journal continues without a restart."""
     script = """
         mount -t tmpfs -o size=5m none "$1"
         trap 'umount "$1"' EXIT
@@ -104,7 +104,7 @@ def test_a_full_file_system(tmp_path, sync):
     """
     own = (
         [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]
-    )  # root needs no leave to mount
+    )  # root needs no permission to mount
     words = [*own, "sh", "-ec", script, "sh"]
     done = subprocess.run(
         [*words, str(tmp_path), sys.executable, json.dumps({"fsync": sync})],

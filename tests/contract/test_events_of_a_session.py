@@ -1,4 +1,5 @@
-"""Self-federation: the journal of box B keeps the contract of the slot while B delivers it with the token of a session."""
+"""Self-federation: the journal of box B meets the contract of the slot while B delivers it with the
+token of a session."""
 
 import asyncio
 

@@ -1,7 +1,6 @@
-"""events local-jsonl keeps the contract of the slot through the HTTP API too: appending, reading, streams, deliveries.
-
-The clauses on its files are those of the class itself; what they mean for a client is here.
-"""
+"""events local-jsonl meets the contract of the slot through the HTTP API too: appending, reading,
+streams, deliveries. The clauses about its files are tested with the class itself; their meaning for
+a client is here."""
 
 import asyncio
 import json
@@ -98,7 +97,7 @@ class TestOverHttp(AppendClauses, ReadClauses, ReceivedClauses, CommonContract):
         assert max(told) <= head
 
     async def test_C08_what_was_acknowledged_survives_a_kill(self, tmp_path):
-        """As it was told."""
+        """As configured."""
         with ApiBox(tmp_path, orchestrator=False) as box:
             with box.client() as client:
                 done = client.call(
@@ -111,7 +110,7 @@ class TestOverHttp(AppendClauses, ReadClauses, ReceivedClauses, CommonContract):
                 assert client.call("show_event", {"seq": str(done["first_seq"])}) == was
 
     async def test_C11_the_callers_context_is_recorded(self, adapter):
-        """Who called is known by the token; a caller that may name others can."""
+        """The caller is known by the token; a caller that may act for others can."""
         with as_caller(CallContext(principal="urn:who", agent_id="a1", session_id="s1")):
             (named,) = await adapter.append([new_event()])
         (own,) = await adapter.append([new_event()])
@@ -119,7 +118,7 @@ class TestOverHttp(AppendClauses, ReadClauses, ReceivedClauses, CommonContract):
         assert own.source == "urn:agentbox:operator"
 
     async def test_V12_reading_below_the_anchor_has_expired(self, store, adapter, clock):
-        """410 with the oldest that is kept: of a page, and of a stream before any byte."""
+        """410 with the oldest stored record: of a page, and of a stream before any byte."""
         for _ in range(3):
             await fill(adapter, 40)
             clock.advance(86400)
@@ -139,7 +138,7 @@ class TestOverHttp(AppendClauses, ReadClauses, ReceivedClauses, CommonContract):
 
     @pytest.mark.parametrize("store", [{"max_size": 300_000}], indirect=True)
     async def test_V13_a_full_journal_refuses_and_keeps(self, adapter):
-        """507 with the key that bounds it; what was written is there."""
+        """507 with the key that limits it; what was written is stored."""
         count = 0
         full = None
         while full is None:

@@ -1,4 +1,5 @@
-"""Streams of the journal over HTTP: resumed by id, filtered, kept alive, cut when the reader stalls."""
+"""Streams of the journal over HTTP: resumed by id, filtered, kept alive, ended when the reader
+stalls."""
 
 import asyncio
 import json
@@ -56,7 +57,7 @@ async def raw(store):
 
 
 async def text_of(reader, enough, *, seconds=20):
-    """What comes, chunk framing and all, until `enough` says so."""
+    """The bytes received, with chunk framing, until `enough` returns true."""
     found = b""
     async with asyncio.timeout(seconds):
         while not enough(found):
@@ -68,7 +69,7 @@ async def text_of(reader, enough, *, seconds=20):
 
 
 async def test_the_form_of_an_event(adapter, raw):
-    """`id` is the seq, `event` the type, `data` the record as one line; `retry` comes first."""
+    """`id` is the seq, `event` the type, `data` the record as one line; `retry` is first."""
     (event,) = await adapter.append([new_event("a.b", data={"text": "line\none"})])
     text = await text_of(await raw("?since=-1"), lambda found: found.count(b"\n\n") >= 2)
     assert b"retry: 1000\n\n" in text
@@ -78,7 +79,7 @@ async def test_the_form_of_an_event(adapter, raw):
 
 
 async def test_last_event_id_wins_over_since(adapter, store):
-    """And both are exclusive: what follows comes, once, in order."""
+    """Both are exclusive: what follows arrives once, in order."""
     await fill(adapter, 10)
     async with AsyncBoxClient(store.url, token=TOKEN) as client:
         stream = client.stream("stream_events", query={"since": 2}, since="6")
@@ -96,7 +97,7 @@ async def test_last_event_id_wins_over_since(adapter, store):
     ],
 )  # fmt: skip
 async def test_filters(adapter, store, query, wanted):
-    """As those of a page; what is left out takes no place. Live events are filtered alike."""
+    """As those of a page; excluded events do not count. Live events are filtered in the same way."""
     rows = [
         new_event("x.y", subject="u"),
         new_event("x.z", source="s"),
@@ -114,7 +115,7 @@ async def test_filters(adapter, store, query, wanted):
 
 
 async def test_a_stream_goes_on_over_a_restart(adapter, store):
-    """The client comes back by itself with the last id: nothing is missing, nothing comes twice."""
+    """The client reconnects by itself with the last id: nothing is missing, nothing is repeated."""
     await fill(adapter, 5)
     async with AsyncBoxClient(store.url, token=TOKEN) as client:
         stream = client.stream("stream_events", query={"since": -1})
@@ -126,7 +127,7 @@ async def test_a_stream_goes_on_over_a_restart(adapter, store):
 
 
 async def test_a_comment_says_that_the_line_lives(adapter, raw, monkeypatch):
-    """Every 15 s; here every tenth of one, on a real socket."""
+    """Every 15 s; here every tenth of a second, on a real socket."""
     assert sse.PING_SECONDS == 15
     monkeypatch.setattr(sse, "PING_SECONDS", 0.1)
     reader, began = await raw(), asyncio.get_running_loop().time()
@@ -136,8 +137,8 @@ async def test_a_comment_says_that_the_line_lives(adapter, raw, monkeypatch):
 
 
 async def test_a_stalled_client_is_cut_and_resumes_by_id(adapter, raw, store, monkeypatch):
-    """After 30 s of blocked writes (here one); it has whole events up to some id, and gets the rest from there, while
-    another reader was never held up."""
+    """After 30 s of blocked writes (here one); it has complete events up to some id, and gets the
+    rest from there, while another reader was never delayed."""
     assert sse.STALL_SECONDS == 30
     monkeypatch.setattr(sse, "STALL_SECONDS", 1.0)
     for _ in range(40):
@@ -161,5 +162,5 @@ async def test_a_stalled_client_is_cut_and_resumes_by_id(adapter, raw, store, mo
 
 
 def _unframed(piece):
-    """Lines of chunked framing are no field of an event; a parser of events leaves them out."""
+    """Lines of chunked framing are not fields of an event; a parser of events ignores them."""
     return piece.replace(b"\r\n", b"\n")

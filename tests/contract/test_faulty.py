@@ -1,4 +1,4 @@
-"""Whatever goes wrong between a caller and a store, what was asked for is there once."""
+"""Whatever fails between a caller and a store, a requested change is stored once."""
 
 import pytest
 from agentbox_testkit.fault_proxy import FaultProxy
@@ -86,7 +86,7 @@ async def test_external_pg_over_a_bad_line(shared, postgres) -> None:
 
 @pytest.mark.parametrize("plan", [{"slow": 0.6, "drop": 0.5}, {"lose": 0.1}])
 def test_a_plan_that_means_nothing_is_refused(plan, tmp_path) -> None:
-    """Shares of more than all calls, or of a fault that nobody knows."""
+    """Shares of more than all calls, or of an unknown fault."""
     adapter = LocalStore("beads", "local-sqlite", tmp_path).make()
     with pytest.raises(ValueError, match="shares of slow, flaky"):
         FaultyAdapter(adapter, 1, plan)

@@ -1,4 +1,5 @@
-"""On a disk that is full a write is 507 in every slot, what was stored is read, and the slot says why it is degraded."""
+"""On a full disk a write is 507 in every slot, stored data is read, and the slot reports why it is
+degraded."""
 
 import errno
 import json
@@ -35,7 +36,8 @@ def told(tmp_path_factory):
 
 @pytest.mark.parametrize("slot", ["beads", "memory", "pods", "events"])
 def test_a_full_disk(told, slot):
-    """The same answer for each write, none of them a fault of the box; with room again the slot goes on."""
+    """The same response for each write, none of them a bug of the box; with space again the slot
+    continues."""
     found = told[slot]
     assert found["before"] == "ok"
     assert found["write"][-1] == "quota-exceeded 507"
@@ -64,7 +66,7 @@ def test_a_file_that_is_refused_leaves_nothing(tmp_path, monkeypatch):
 
 
 def test_ready_names_the_disk(tmp_path, monkeypatch):
-    """Less than the journal needs to go on."""
+    """Less than the journal needs to continue."""
     assert not paths.is_full(tmp_path)
     monkeypatch.setattr(paths, "MIN_FREE_BYTES", 1 << 60)
     assert paths.is_full(tmp_path)

@@ -1,4 +1,4 @@
-"""docs/howto/add-an-adapter.md, followed word for word in a copy of the checkout."""
+"""docs/howto/add-an-adapter.md, followed literally in a copy of the checkout."""
 
 import re
 import shutil
@@ -16,7 +16,7 @@ EXAMPLE = CHECKOUT / "examples/onefile-pods"
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """What git tracks, in a folder of the name that the page uses, with this environment."""
+    """What git tracks, in a directory with the name that the page uses, with this environment."""
     found = tmp_path / "agentbox"
     listed = subprocess.run(
         ["git", "-C", CHECKOUT, "ls-files", "-z"], capture_output=True, text=True, check=True

@@ -1,4 +1,5 @@
-"""memory external-pg keeps the contract of the slot against a real PostgreSQL with pgvector, and its own clauses (M13, M14)."""
+"""memory external-pg meets the contract of the slot against a real PostgreSQL with pgvector, and
+its own clauses (M13, M14)."""
 
 import asyncio
 
@@ -46,7 +47,7 @@ def plain_role(postgres):
 
 class TestExternalPg(MemoryContract):
     async def test_M09_another_model_is_refused(self, store):
-        """With the command that mends it; the store stays as it is."""
+        """With the command that fixes it; the store stays unchanged."""
         await (await store.open()).store("k", "v")
         await store.close_all()
         store.change("UPDATE model SET model_id = 'static-256/other', files = 'others'")
@@ -57,7 +58,7 @@ class TestExternalPg(MemoryContract):
         assert (await (await store.open()).retrieve("k")).value == "v"
 
     async def test_M13_a_damaged_entry_breaks_no_listing_and_is_no_hit(self, store, adapter):
-        """It is named, the rest is listed and found, and the slot is degraded."""
+        """It is reported, the rest is listed and found, and the slot is degraded."""
         for number in range(4):
             await adapter.store(f"k{number}", {"n": number}, text=f"apples and pears {number}")
         store.change("UPDATE entries SET value = '{no' WHERE key = 'k1'")
@@ -75,7 +76,7 @@ class TestExternalPg(MemoryContract):
         assert (await adapter.health()).state == "degraded"
 
     async def test_M10_a_quota_holds_for_boxes_that_write_at_once(self, store, adapter):
-        """Two instances, 40 stores each, room for 60: just 60 are there."""
+        """Two instances, 40 stores each, space for 60: exactly 60 are stored."""
         other = await store.with_options(namespace_entries=60).open()
         one = await store.open()
         calls = [
@@ -106,7 +107,7 @@ class TestExternalPg(MemoryContract):
         [("INSERT INTO migrations VALUES (99, '0099_later.sql', 'x')", "newer than"), ("UPDATE migrations SET sha256 = 'x'", "migration 1")],
     )  # fmt: skip
     async def test_M13_another_schema_is_refused(self, store, change, why):
-        """A newer one, and one that was made by other text."""
+        """A newer one, and one with another text."""
         await store.open()
         await store.close_all()
         store.change(change)
@@ -114,7 +115,8 @@ class TestExternalPg(MemoryContract):
             await store.open()
 
     async def test_M13_what_a_superuser_must_run_is_named(self, store, plain_role):
-        """Where the role may not make the extension; once it is there, the same role opens and works."""
+        """Where the role may not create the extension; once it exists, the same role opens and
+        works."""
         store.with_secrets(dsn=plain_role)
         with pytest.raises(BackendError, match="run as a superuser: CREATE EXTENSION vector"):
             await store.make().open(Deadline.after(10))
@@ -136,8 +138,8 @@ class TestExternalPg(MemoryContract):
             await store.make().open(Deadline.after(10))
 
     async def test_M14_the_graph_finds_what_exact_search_finds(self, store, full):
-        """recall@10 of 0.95 or more over 100 queries at 3,000 entries (10,000 with --full), and with a filter that keeps
-        1 %."""
+        """recall@10 of 0.95 or more over 100 queries at 3,000 entries (10,000 with --full), and
+        with a filter that selects 1 %."""
         entries = 10_000 if full else 3_000
         adapter = await store.with_options(namespace_entries=20_000, namespace_size=1 << 30).open()
         embedder = await load_embedder("static-256")

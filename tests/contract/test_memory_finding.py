@@ -1,8 +1,7 @@
-"""How well each class finds (M6), over 500 definitions and 200 labelled queries that `tests/data/make_retrieval.py` made.
-
-The kind `paraphrase` is harder than M6 has in mind: a word and its synonyms must find the definition, by vectors that are
-means of word vectors. So the bound that M6 sets for recall@5 of hybrid, 0.80, is held at recall@10 here.
-"""
+"""How well each class finds (M6), over 500 definitions and 200 labelled queries that
+`tests/data/make_retrieval.py` made. The kind `paraphrase` is harder than M6 intends: a word and its
+synonyms must find the definition, by vectors that are means of word vectors. So the bound that M6
+sets for recall@5 of hybrid, 0.80, is checked for recall@10 here."""
 
 import pytest
 import pytest_asyncio
@@ -26,7 +25,8 @@ async def adapter(request, tmp_path):
 
 @pytest.mark.timeout(120)
 async def test_both_lists_together_are_no_worse_than_either(adapter):
-    """recall@10 of hybrid is 0.80 or more, and not below the better list by over 0.02; a rare word is found by text."""
+    """recall@10 of hybrid is 0.80 or more, and not more than 0.02 below the better list; a rare
+    word is found by text."""
     await store_all(adapter)
     found = {mode: await quality(adapter, mode) for mode in MODES}
     hybrid = found["hybrid"]["all"]

@@ -1,4 +1,5 @@
-"""memory local-sqlite keeps the contract of the slot, and what a SQLite file promises besides (M9, M12, C9)."""
+"""memory local-sqlite meets the contract of the slot, and the further promises of a SQLite file
+(M9, M12, C9)."""
 
 import asyncio
 import socket
@@ -43,7 +44,7 @@ def change(store, sql):
 
 class TestLocalSqlite(MemoryContract):
     async def test_M09_another_model_is_refused(self, store):
-        """With the command that mends it; the store stays as it is."""
+        """With the command that fixes it; the store stays unchanged."""
         adapter = await store.open()
         await adapter.store("k", "v")
         await store.close_all()
@@ -93,7 +94,7 @@ class TestLocalSqlite(MemoryContract):
             await store.with_options(embedder="big-model").open()
 
     async def test_M12_one_transaction_and_no_row_left_behind(self, store, adapter):
-        """After overwrites and deletes each table holds what the entries need."""
+        """After overwrites and deletes each table has the rows that the entries need."""
         for number in range(20):
             await adapter.store(f"{number % 5}", f"whale {number}", metadata={"n": number})
         await adapter.delete("0")

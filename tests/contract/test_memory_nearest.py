@@ -1,4 +1,5 @@
-"""Vectors held in memory change no answer (M12): every search is compared with a scan of every vector by sqlite-vec."""
+"""Vectors in memory change no result (M12): every search is compared with a scan of every vector by
+sqlite-vec."""
 
 import random
 
@@ -79,7 +80,7 @@ async def test_M12_after_any_writes_of_two_boxes_the_ranking_is_that_of_a_scan(s
 
 
 async def test_M12_a_number_that_is_used_again_is_another_entry(store, monkeypatch):
-    """SQLite gives the number of the last entry again once that is deleted."""
+    """SQLite reuses the number of the last entry once that is deleted."""
     adapter = await store.open()
     for n in range(300):
         await adapter.store(f"{n}", LINES[n])
@@ -120,7 +121,7 @@ async def test_M12_a_store_too_large_to_hold_is_scanned(store, monkeypatch, most
 
 
 async def test_M12_a_snapshot_behind_another_reader_sees_its_own(store):
-    """Vectors that came after a snapshot are not taken for its own."""
+    """Vectors added after a snapshot are not part of it."""
     adapter = await store.open()
     await adapter.store("k", "a whale")
     (hit,) = await adapter.search("whale", mode="vector")

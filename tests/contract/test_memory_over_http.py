@@ -1,4 +1,5 @@
-"""memory local-sqlite keeps the contract of the slot through the HTTP API too, reached by the routes that any client uses."""
+"""memory local-sqlite meets the contract of the slot through the HTTP API too, by the routes that
+any client uses."""
 
 import pytest
 import pytest_asyncio

@@ -1,4 +1,5 @@
-"""Words held in memory change no answer of external-pg (M7): each search is compared with PostgreSQL's own ranking."""
+"""Words in memory change no result of external-pg (M7): each search is compared with PostgreSQL's
+own ranking."""
 
 import asyncio
 import random
@@ -129,7 +130,7 @@ async def test_M07_what_was_changed_too_long_ago_is_read_anew(store, monkeypatch
 
 
 async def test_M07_a_store_too_large_to_hold_is_searched_by_sql(store, monkeypatch, builds):
-    """Whose answer is the same."""
+    """With the same result."""
     monkeypatch.setattr(word_index, "MAX_ENTRIES", 2)
     adapter = await store.open()
     for n in range(4):

@@ -1,4 +1,5 @@
-"""M9: `agentbox memory reembed` is one pass over all vectors that may be killed and resumed; until it is done nobody uses them."""
+"""M9: `agentbox memory reembed` is one pass over all vectors that may be killed and resumed; until
+it is complete no search uses them."""
 
 import asyncio
 import json
@@ -75,7 +76,7 @@ class Shared(PostgresStore):
 
 @pytest_asyncio.fixture(params=["local-sqlite", "external-pg"])
 async def store(request, tmp_path):
-    """A box's prefix with 500 entries, whose vectors are said to be of another model, and are zero."""
+    """A box's prefix with 500 entries, whose vectors are marked as another model's, and are zero."""
     options = {}
     if request.param == "local-sqlite":
         made = Local("memory", "local-sqlite", tmp_path)
@@ -112,7 +113,7 @@ def run(store, *arguments, **how):
 
 
 async def refuses(store, partly):
-    """Who opens it is told by which model the vectors were made, and what to run."""
+    """Opening it reports the model of the vectors, and the command to run."""
     with pytest.raises(ModelMismatch) as refused:
         await store.open()
     assert refused.value.hint.startswith("run `agentbox memory reembed`")
@@ -166,7 +167,7 @@ async def test_M09_a_box_that_has_it_open_is_refused_meanwhile(store):
 
 
 async def test_M09_two_passes_at_once_do_each_entry(store):
-    """They share the work or repeat it; none is left out."""
+    """They share the work or repeat it; none is skipped."""
     before = store.vectors()
     await store.close_all()
     store.spoil()

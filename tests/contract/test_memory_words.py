@@ -1,4 +1,5 @@
-"""Words held in memory change no answer (M7, M12): every search is compared with one that SQLite answers entry by entry."""
+"""Words in memory change no result (M7, M12): every search is compared with one that SQLite
+computes entry by entry."""
 
 import random
 
@@ -84,7 +85,7 @@ async def test_M12_after_any_writes_of_two_boxes_the_words_are_those_of_the_stor
 
 
 async def test_M12_a_number_that_is_used_again_has_the_new_words_only(store, monkeypatch, builds):
-    """SQLite gives the number of the last entry again once that is deleted."""
+    """SQLite reuses the number of the last entry once that is deleted."""
     adapter = await store.open()
     for n in range(50):
         await adapter.store(f"{n}", "a whale")
@@ -98,7 +99,7 @@ async def test_M12_a_number_that_is_used_again_has_the_new_words_only(store, mon
 
 
 async def test_M12_what_was_changed_too_long_ago_is_read_anew(store, monkeypatch, builds):
-    """The store remembers its last changes only; and a word that is far behind is read anew too."""
+    """The store remembers its last changes only; a word that is far behind is read again."""
     adapter = await store.open()
     await adapter.store("first", "river")
     assert len(await same_as_sql(adapter, monkeypatch, "river", mode="text")) == 1
@@ -117,7 +118,7 @@ async def test_M12_what_was_changed_too_long_ago_is_read_anew(store, monkeypatch
 
 
 async def test_M12_the_store_remembers_a_bounded_number_of_changes(store):
-    """10,000; the numbers go on."""
+    """10,000; the numbers continue."""
     adapter = await store.open()
     await adapter.store("k", "v")
     await store.close_all()
@@ -136,7 +137,7 @@ async def test_M12_the_store_remembers_a_bounded_number_of_changes(store):
 
 
 async def test_M12_words_are_held_while_there_is_room(store, monkeypatch):
-    """The one that was asked for longest ago goes first."""
+    """The least recently used one is dropped first."""
     monkeypatch.setattr(postings, "MAX_POSTINGS", 2 * postings.WORD_OVERHEAD + 25)
     adapter = await store.open()
     for n in range(10):
@@ -152,7 +153,7 @@ async def test_M12_words_are_held_while_there_is_room(store, monkeypatch):
 
 
 async def test_M12_a_store_too_large_to_hold_is_searched_by_sql(store, monkeypatch):
-    """Whose answer is the same, also when it becomes so large while it is open."""
+    """With the same result, also when it becomes so large while it is open."""
     monkeypatch.setattr(word_index, "MAX_ENTRIES", 5)
     adapter = await store.open()
     for n in range(8):
@@ -163,7 +164,7 @@ async def test_M12_a_store_too_large_to_hold_is_searched_by_sql(store, monkeypat
 
 
 async def test_M12_a_snapshot_behind_another_reader_sees_its_own(store):
-    """Words that came after a snapshot are not taken for its own."""
+    """Words added after a snapshot are not part of it."""
     adapter = await store.open()
     await adapter.store("k", "a whale")
 

@@ -44,7 +44,7 @@ async def test_C10_every_method_is_disabled(slot, tmp_path, clock):
 
 @pytest.mark.parametrize("slot", SLOTS)
 async def test_C10_a_stand_in_says_when_it_is_tried_again(slot, tmp_path, clock):
-    """SlotUnavailable with the configured class, since when, and the seconds that are left."""
+    """SlotUnavailable with the configured class, since when, and the remaining seconds."""
     adapter = made(
         slot, tmp_path, clock, reason="down", since=clock.now(), retry_at=clock.monotonic() + 30
     )
@@ -62,7 +62,7 @@ async def test_C10_a_stand_in_says_when_it_is_tried_again(slot, tmp_path, clock)
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_C10_off_has_the_signature_of_the_contract(slot, tmp_path, clock):
-    """Every public name of the Protocol is there, and streams are streams."""
+    """Every public name of the Protocol exists, and streams are streams."""
     adapter = made(slot, tmp_path, clock)
     for spec in METHODS[slot]:
         declared = getattr(CONTRACTS[slot], spec.name)

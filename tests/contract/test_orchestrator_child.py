@@ -35,7 +35,7 @@ ODD = Path(__file__).parents[1] / "peers" / "odd_bridge.py"
 
 @pytest.fixture
 async def odd(tmp_path):
-    """Opens the class on a child that does what the words say."""
+    """Opens the class on a child that behaves as these words say."""
     made = []
 
     async def opened(*words: str, **options: Any) -> Any:
@@ -75,7 +75,8 @@ async def one(box):
 
 @pytest.mark.parametrize("act", ["garbage", "no-object", "bad-error", "long", "leave"])
 async def test_O17_a_child_that_says_no_message_is_ended(odd, act):
-    """Its waiters fail typed, all of them; the process is gone, and the instance says so."""
+    """All its waiting calls fail with typed errors; the process has exited, and the instance
+    reports it."""
     adapter = await odd(f"agent.get={act}", "agent.list=never")
     pid, waiting = adapter.pid, asyncio.create_task(adapter.list())
     await asyncio.sleep(0)
@@ -98,7 +99,7 @@ async def test_O17_replies_match_by_id_in_any_order(odd):
 
 @pytest.mark.parametrize(("act", "count"), [("twice", 1), ("unknown", 2)])
 async def test_O17_what_nobody_waits_for_is_counted_and_dropped(odd, act, count):
-    """A reply that comes twice, or belongs to no call, changes nothing."""
+    """A repeated reply, or one that belongs to no call, changes nothing."""
     adapter = await odd(f"agent.get={act}")
     with pytest.raises(NotFound):
         await adapter.get("x")
@@ -107,7 +108,8 @@ async def test_O17_what_nobody_waits_for_is_counted_and_dropped(odd, act, count)
 
 
 async def test_O17_a_deadline_cancels_and_a_late_reply_is_dropped(odd, capfd):
-    """AdapterTimeout names the deadline, the child is told `$/cancel` with the id, and its late answer is counted."""
+    """AdapterTimeout names the deadline, the child gets `$/cancel` with the id, and its late reply
+    is counted."""
     adapter = await odd("agent.get=never", timeout_seconds=0.2)
     with pytest.raises(AdapterTimeout) as caught:
         await adapter.get("x")
@@ -130,7 +132,7 @@ async def test_O18_an_answer_of_another_shape_is_a_backend_error(odd):
 
 
 async def test_O18_another_major_version_is_refused(odd):
-    """ContractMismatch with both versions; no child stays."""
+    """ContractMismatch with both versions; no child remains."""
     with pytest.raises(ContractMismatch) as caught:
         await odd("initialize=version")
     assert caught.value.members["mismatches"] == [
@@ -146,8 +148,8 @@ async def test_O16_a_command_that_does_not_start_is_told(tmp_path):
 
 
 async def test_O16_no_output_of_an_agent_is_a_message(one):
-    """An agent that prints messages on all it has, and leaves a process behind that does, changes nothing; the child
-    inherits what the manifest passes, and nothing of ours."""
+    """An agent that prints messages on all its descriptors, and leaves a process behind that does,
+    changes nothing; the child inherits the variables that the manifest passes, and no others."""
     adapter = one
     forged = json.dumps(
         {"jsonrpc": "2.0", "id": 2, "result": {"agent_id": "forged", "generation": 9}}
@@ -167,15 +169,16 @@ async def test_O16_no_output_of_an_agent_is_a_message(one):
 
 
 async def test_O16_one_bridge_a_folder(box, one):
-    """A second one leaves with a sentence; the first serves on."""
+    """A second one exits with a message; the first continues to serve."""
     with pytest.raises(SlotUnavailable):
         await box.open()
     assert (await one.health()).state == "ok"
 
 
 async def test_O16_the_slot_is_served_again_after_its_child_was_killed(tmp_path):
-    """Under load: every waiter fails typed, the slot is down at once, and a second later or more it is served anew, by the
-    same container; what the first child started is gone."""
+    """Under load: every waiting call fails with a typed error, the slot is down at once, and after
+    a second or more it is served again, by the same container; what the first child started has
+    exited."""
     box = BridgeBox(tmp_path)
     container = Slots(
         {slot: SlotConfig(slot=slot, use="off", required=False, paths=box.paths) for slot in SLOTS}

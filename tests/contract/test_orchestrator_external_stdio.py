@@ -1,4 +1,4 @@
-"""orchestrator external-stdio over the bridge that ships, serving agents of its own."""
+"""orchestrator external-stdio over the shipped bridge, serving agents of its own."""
 
 import asyncio
 from collections.abc import Mapping

@@ -106,7 +106,8 @@ async def relayed(served):
     "faults", [{"lose": 2}, {"lose": 1, "refuse": 1}, {"truncate": 2}, {"duplicate": 1}]
 )
 async def test_O04_one_request_makes_one_process_whatever_becomes_of_replies(relayed, faults):
-    """A reply that is lost, cut or asked for twice, and a connection that ends: still one process, under its handle."""
+    """A reply that is lost, truncated or requested twice, and a connection that ends: still one
+    process, with its handle."""
     relay, adapter = relayed
     needle = f"9{time.time_ns() % 10**12}"
     for name, count in faults.items():
@@ -193,7 +194,8 @@ async def _all_read(adapter):
 async def test_O16_a_bridge_that_cannot_forward_leaves_with_a_sentence(
     served, capfd, words, env, why
 ):
-    """Clear text to another machine, no address, nobody there, a wrong token: the slot is unavailable, the log says why."""
+    """Plain http to another machine, no address, no server, a wrong token: the slot is unavailable,
+    and the log reports why."""
     await served.start()
     named = ("--token-env", TOKEN_VARIABLE) if env else ()
     command = bridge(*(word.replace("{url}", served.url) for word in words), *named)

@@ -30,7 +30,7 @@ def _adapter(box: AgentHostBox) -> LocalProcessOrchestrator:
 
 
 class LocalLab:
-    """An agent-host below a folder of the test."""
+    """An agent-host below a directory of the test."""
 
     def __init__(self, prefix: Path, *, measured_runs: int = 160) -> None:
         self.run_counts = 240, measured_runs
@@ -214,7 +214,7 @@ async def test_refusals_are_counted_listed_and_recorded(lab: LocalLab) -> None:
 
 
 async def test_a_folder_that_a_killed_host_left_is_gone_after_its_next_start(tmp_path):
-    """Killed between the end of an agent and the end of its folders."""
+    """Killed between the end of an agent and the removal of its directories."""
     lab = LocalLab(tmp_path)
     adapter = await lab.start()
     handle = await adapter.spawn(spec("true"), request_id=new_id())
@@ -229,7 +229,8 @@ async def test_a_folder_that_a_killed_host_left_is_gone_after_its_next_start(tmp
 
 
 async def test_no_agent_is_started_for_whom_there_are_no_open_files(tmp_path):
-    """The refusal names the limit; what runs is as it was, and there is room again once it has ended."""
+    """The error names the limit; running agents stay, and there is capacity again once one has
+    ended."""
     lab = LocalLab(tmp_path)
     adapter = await lab.start()
     most = resource.prlimit(lab.root_pid, resource.RLIMIT_NOFILE)[1]

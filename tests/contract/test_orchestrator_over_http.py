@@ -1,4 +1,5 @@
-"""orchestrator local-process keeps the contract of the slot through the HTTP API too, by the routes that any client uses."""
+"""orchestrator local-process meets the contract of the slot through the HTTP API too, by the routes
+that any client uses."""
 
 import pytest
 import pytest_asyncio

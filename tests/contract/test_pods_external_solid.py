@@ -1,4 +1,4 @@
-"""pods external-solid keeps the contract of the slot on a real Community Solid Server."""
+"""pods external-solid meets the contract of the slot on a real Community Solid Server."""
 
 import asyncio
 from dataclasses import replace
@@ -50,7 +50,8 @@ class TestCommunitySolidServer(PodsContract):
             file.touch()
 
     async def test_P13_what_the_server_can_is_asked(self, adapter):
-        """Community Solid Server tells no tag after a write, and takes no JSON Patch but two others; nothing of it is guessed."""
+        """Community Solid Server returns no tag after a write, and accepts two other patch formats
+        instead of JSON Patch; nothing of this is guessed."""
         assert adapter.capabilities == {
             "etag.strong",
             "range",
@@ -70,7 +71,7 @@ class TestCommunitySolidServer(PodsContract):
             await expect_error(ValidationError, call)
 
     async def test_P13_a_body_of_many_pieces_comes_in_pieces(self, store):
-        """3 MiB, both ways; one that is dropped half read keeps no connection."""
+        """3 MiB, both ways; a response that is dropped half read occupies no connection."""
         body = bytes(range(256)) * (12 << 10)
 
         async def pieces():
@@ -92,7 +93,7 @@ class TestCommunitySolidServer(PodsContract):
         assert (await adapter.head("a")).size == len(body)
 
     async def test_P14_names_that_the_server_encodes_twice_are_told_right(self, adapter):
-        """Those that hold what no file of Windows may."""
+        """Names with characters that files on Windows may not have."""
         names = ["urn:a:b", "2026-01-01T00:00:00Z", 'a"b', "a<b>|c?*", "100%"]
         for name in names:
             await adapter.write(f"c/{name}", b"")
@@ -118,7 +119,8 @@ class TestCommunitySolidServer(PodsContract):
 
 
 async def answering(*lines: str) -> asyncio.Server:
-    """A server that gives each request that answer; one for PUT may be given second."""
+    """A server that sends that response to each request; one for PUT may be given as the second
+    argument."""
 
     async def serve(reader, writer):
         asked = await reader.readuntil(b"\r\n\r\n")
@@ -188,7 +190,8 @@ async def test_P15_without_a_strong_tag_nothing_is_patched(solid_store):
     ],
 )
 async def test_P13_what_may_not_be_used(solid_store, change):
-    """Plain http leaves no machine; a way to log in that is not there yet is told by its key."""
+    """Plain http is allowed on this machine only; a login method that is not supported yet is
+    reported by its key."""
     await expect_error(BackendError, solid_store.with_options(**change).open())
 
 

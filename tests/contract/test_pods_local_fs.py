@@ -1,4 +1,5 @@
-"""pods local-fs keeps the contract of the slot, and what plain files in a folder promise besides (P8, P10, P12)."""
+"""pods local-fs meets the contract of the slot, and the further promises of plain files in a
+directory (P8, P10, P12)."""
 
 import json
 import os
@@ -29,7 +30,7 @@ async def adapter(store):
 
 
 def totals(store):
-    """Bytes and objects as the index counts them, and as the files say."""
+    """Bytes and objects as the index counts them, and as the files do."""
     db = apsw.Connection(str(store.directory / "index.db"))
     counted = next(iter(db.execute("SELECT bytes, objects FROM totals")))
     left = next(iter(db.execute("SELECT count(*) FROM intents")))[0]
@@ -126,7 +127,7 @@ class TestLocalFs(PodsContract):
         await expect_error(PermissionDenied, adapter.read("c/a"))
 
     async def test_P12_files_put_there_by_hand_are_adopted(self, store, adapter):
-        """With a tag and in the totals; an edited one gets a new tag, one that vanished is gone."""
+        """With a tag and in the totals; an edited one gets a new tag, a removed one is missing."""
         root = store.directory / "objects"
         (root / "d").mkdir()
         (root / "d" / "a").write_bytes(b"1")
@@ -225,7 +226,7 @@ class TestLocalFs(PodsContract):
         assert [path.name for path in folder.glob(".*")] == []
 
     async def test_P08_a_living_instance_is_left_alone(self, store):
-        """A second one opens while the first takes a body in."""
+        """A second one opens while the first receives a body."""
         first = await store.open()
 
         async def body():
@@ -237,7 +238,7 @@ class TestLocalFs(PodsContract):
         assert await read_body(first, "a") == b"12"
 
     async def test_C09_a_newer_store_is_refused(self, store):
-        """With a sentence; what it holds stays as it is."""
+        """With a message; its content stays unchanged."""
         await store.open()
         await store.close_all()
         db = apsw.Connection(str(store.directory / "index.db"))

@@ -1,5 +1,5 @@
-"""Self-federation: pods of box B, which it has from a session with box A, keep the contract of the slot. B's root container is
-a folder of A's that its token is bound to."""
+"""Self-federation: pods of box B, which it has from a session with box A, meet the contract of the
+slot. B's root container is a container of A's that its token is bound to."""
 
 import pytest
 import pytest_asyncio
@@ -30,14 +30,16 @@ async def adapter(store):
 @pytest.mark.transport
 class TestOfASession(PodsContract):
     async def fill(self, store, adapter, paths):
-        """As files of the host, which adopts them: a thousand requests take longer than all the rest."""
+        """As files of the host, which adopts them: a thousand requests would take longer than all
+        the rest."""
         await adapter.write(paths[0], b"")
         (folder,) = (store.directory / "objects/boxes").iterdir()
         for path in paths[1:]:
             (folder / path).touch()
 
     async def test_P14_the_root_container_is_the_box_s_own(self, store, adapter):
-        """What lies there is below the box's folder at the host, and what lies beside is not seen."""
+        """Its objects are below the box's container at the host, and what is beside it is not
+        visible."""
         assert (await adapter.list()).items == ()
         await adapter.write("a/b", b"1", content_type="text/plain; x=y")
         async with AsyncBoxClient(store.url, token=TOKEN) as operator:
@@ -56,7 +58,7 @@ class TestOfASession(PodsContract):
                 await adapter.read(path)
 
     async def test_P13_private_data_that_the_host_masks_gives_another_tag(self, adapter):
-        """Then the host tells no tag, and the object is asked for: what is told is what is there."""
+        """Then the host returns no tag, and the object is read again: the result is what is stored."""
         meta, _ = await adapter.write(
             "a", b"mail to someone@example.org", content_type="text/plain"
         )

@@ -1,4 +1,5 @@
-"""pods local-fs keeps the contract of the slot through the HTTP API too, reached by the routes that any client uses."""
+"""pods local-fs meets the contract of the slot through the HTTP API too, by the routes that any
+client uses."""
 
 import pytest
 import pytest_asyncio

@@ -35,7 +35,8 @@ async def test_P13_a_read_is_asked_again(adapter, line):
 
 
 async def test_P13_a_write_is_never_asked_again(adapter, line):
-    """Its outcome is unknown, which is what is told; what was there before or what was written is there, whole."""
+    """The error reports an unknown outcome; the object is complete, either the previous one or the
+    new one."""
     await adapter.write("a", b"old" * 1000)
     line.lose = 1
     await expect_error(SlotUnavailable, adapter.write("a", b"new" * 1000))
@@ -47,7 +48,7 @@ async def test_P13_a_write_is_never_asked_again(adapter, line):
 
 
 async def test_P04_a_request_that_arrives_twice_counts_once(adapter, line):
-    """Create-only and if-match; the second arrival finds what the first made."""
+    """Create-only and if-match; the repeated request finds what the first one created."""
     line.duplicate = 1
     _, created = await adapter.write("n", b"0", if_none_match="*")
     for turn in range(1, 6):
@@ -62,7 +63,8 @@ async def test_P04_a_request_that_arrives_twice_counts_once(adapter, line):
 
 
 async def test_P04_no_update_is_lost_on_a_bad_line(adapter, line):
-    """6 tasks append to one list by patches, while a reply is dropped or cut now and then. Who is told of no outcome looks."""
+    """6 tasks append to one list by patches, while some replies are dropped or truncated. A task
+    without an outcome reads the list."""
     await adapter.write("a", b"[]", content_type=JSON)
     turns = itertools.count(1)
 
@@ -118,7 +120,7 @@ async def test_P13_a_slow_server_is_told_in_time(solid_store, line):
 
 
 async def test_P08_a_body_that_breaks_off_is_told(solid_store, line):
-    """In the middle of 3 MiB, as a typed error; the whole comes with the next read."""
+    """In the middle of 3 MiB, as a typed error; the next read returns the complete body."""
     adapter = await solid_store.with_options(max_object=4 << 20).open()
     body = b"x" * (3 << 20)
     await adapter.write("a", body)

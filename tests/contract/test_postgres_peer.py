@@ -1,4 +1,4 @@
-"""The PostgreSQL that external-pg is held against: real, alone, and gone afterwards."""
+"""The PostgreSQL that external-pg is tested with: real, on its own, and removed afterwards."""
 
 import psycopg
 import pytest
@@ -6,7 +6,8 @@ from postgres_server import running
 
 
 def test_it_is_postgresql_17_with_pgvector_and_survives_a_crash():
-    """A committed row is there after SIGQUIT and a start; afterwards neither folder nor listener is left."""
+    """A committed row is stored after SIGQUIT and a start; afterwards neither directory nor
+    listener remains."""
     with running() as server:
         with psycopg.connect(server.dsn(), autocommit=True) as db:
             assert db.info.server_version // 10000 == 17
@@ -25,7 +26,7 @@ def test_it_is_postgresql_17_with_pgvector_and_survives_a_crash():
 
 
 def test_a_server_that_was_left_behind_is_removed_by_the_next():
-    """Its folder is named after a process that is no more."""
+    """Its directory is named after a process that no longer exists."""
     with running() as server:
         left = server.folder.with_name("4194304-left")
         left.mkdir()

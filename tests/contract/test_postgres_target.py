@@ -67,7 +67,8 @@ def test_a_verified_server_is_checked_against_a_file_of_roots():
     ("change", "why"), [((":{password}@", f":{SECRET}@"), "refused the password"), (("/test?", "/nothing?"), "does not exist"), ((":{port}/", ":1/"), "nothing listens")]
 )  # fmt: skip
 async def test_a_server_that_does_not_let_us_in(postgres, tmp_path, caplog, change, why):
-    """The sentence says why; neither it nor a log line has the password, the user or the address."""
+    """The message has the reason; neither it nor a log line has the password, the user or the
+    address."""
     caplog.set_level(logging.DEBUG)
     store = PostgresStore("beads", postgres, tmp_path, {})
     old, new = (part.format(password=postgres.password, port=postgres.port) for part in change)

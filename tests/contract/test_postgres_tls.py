@@ -1,4 +1,5 @@
-"""`sslmode=verify-full` against a real server: the certificate must come from the roots given, and be of the name that was asked for."""
+"""`sslmode=verify-full` against a real server: the certificate must be issued by the given roots,
+for the requested name."""
 
 import os
 import subprocess
@@ -98,7 +99,8 @@ def server(roots):
 
 
 def store_of(server, folder, ca=None, host=NAME, mode="verify-full", **parameters):
-    """A store that asks for the server by a name, whose address is given; `ca` is put where a box has its files."""
+    """A store that connects to the server by a name with the given address; `ca` is stored where a
+    box has its files."""
     extra = {"sslmode": mode, "hostaddr": "127.0.0.1", **parameters}
     made = PostgresStore(
         "beads", server, folder, {"ca_file": f"/run/secrets/{ca.name}"} if ca else {}
@@ -118,7 +120,7 @@ async def refusal(store):
 
 
 async def test_a_verified_server_is_used_through_tls(server, roots, tmp_path):
-    """The slot works, and the server says that the connection of this box is encrypted."""
+    """The slot works, and the server reports that the connection of this box is encrypted."""
     store = store_of(server, tmp_path, roots[0])
     try:
         adapter = await LocalStore.open(store)
@@ -131,7 +133,7 @@ async def test_a_verified_server_is_used_through_tls(server, roots, tmp_path):
 
 
 async def test_who_is_not_the_one_that_was_asked_for_is_refused(server, roots, tmp_path):
-    """Another root, another name, no roots at all; each in its own words."""
+    """Another root, another name, no roots at all; each with its own message."""
     ours, theirs = roots
     cases = {
         "its certificate is not trusted": store_of(server, tmp_path, theirs),
@@ -146,7 +148,7 @@ async def test_who_is_not_the_one_that_was_asked_for_is_refused(server, roots, t
 
 
 async def test_a_server_without_tls_is_refused(postgres, roots, tmp_path):
-    """Though it lets in who does not ask for TLS."""
+    """Though it accepts connections without TLS."""
     assert (
         await refusal(store_of(postgres, tmp_path, roots[0]))
         == "cannot reach PostgreSQL: it does not support TLS"
@@ -155,7 +157,7 @@ async def test_a_server_without_tls_is_refused(postgres, roots, tmp_path):
 
 @pytest.mark.parametrize("mode", ["disable", "prefer", "require", "verify-ca"])
 async def test_elsewhere_less_is_refused_before_a_packet_is_sent(server, tmp_path, mode):
-    """An address that is not loopback; nobody is there to answer."""
+    """An address that is not loopback; no server is there."""
     store = store_of(server, tmp_path, mode=mode, hostaddr="192.0.2.1")
     with pytest.raises(ValidationError, match="without sslmode=verify-full"):
         await LocalStore.open(store)

@@ -86,7 +86,7 @@ async def test_agents_fill_a_part_of_the_pods_and_the_operator_writes_on(opened)
 
 
 async def test_one_agent_has_so_many_open_beads(opened, monkeypatch):
-    """What it closes makes room; others, and the operator, are not held up by it."""
+    """Closing beads frees its share; other agents, and the operator, are not delayed."""
     monkeypatch.setattr("agentbox.adapters.beads.sqlite.create.OPEN_BEADS", 5)
     monkeypatch.setattr("agentbox.adapters.beads.sqlite.create.OPEN_BEADS_OF_AGENTS", 8)
     beads = await opened("beads", "local-sqlite")

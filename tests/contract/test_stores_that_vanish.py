@@ -1,4 +1,5 @@
-"""A local store that is gone, empty, cut or another is missed when it is opened, and nothing is begun anew over it."""
+"""A local store that is missing, empty, truncated or another one is reported when it is opened, and
+no new one is created over it."""
 
 import shutil
 
@@ -39,7 +40,7 @@ def slot(request):
 
 @pytest.fixture
 async def stored(tmp_path, slot):
-    """A store that held something and was closed."""
+    """A store that had data and was closed."""
     made = LocalStore(slot, OF[slot], tmp_path / "box")
     await fill_slot(slot, await made.open())
     await made.close_all()
@@ -62,8 +63,8 @@ def another(path):
 
 @pytest.mark.parametrize("ruin", [remove, empty, another])
 async def test_a_database_that_vanished_is_refused(stored, slot, ruin, tmp_path):
-    """By name, with nothing made in its place; the one that was there is taken again, and a loss that the operator
-    accepts begins anew."""
+    """By name, and no new store is created; the previous one is accepted again, and a loss that the
+    operator accepts starts an empty one."""
     path = stored.directory / FILE[slot]
     shutil.copytree(stored.directory, tmp_path / "copy")
     ruin(path)
@@ -85,7 +86,7 @@ async def test_a_database_that_vanished_is_refused(stored, slot, ruin, tmp_path)
 
 
 async def test_an_older_copy_is_told(stored, slot, tmp_path):
-    """What was written after the copy was made is missed."""
+    """What was written after the copy was made is missing."""
     path = stored.directory / FILE[slot]
     shutil.copy(path, tmp_path / "older")
     await stored.reopen()
@@ -96,13 +97,13 @@ async def test_an_older_copy_is_told(stored, slot, tmp_path):
 
 
 async def test_a_closed_store_is_one_file(stored, slot):
-    """Its write-ahead log is empty or gone, so that a copy of the database alone is whole."""
+    """Its write-ahead log is empty or missing, so that a copy of the database alone is complete."""
     wal = stored.directory / f"{FILE[slot]}-wal"
     assert not wal.exists() or wal.stat().st_size == 0
 
 
 async def test_objects_that_vanished_are_refused(tmp_path):
-    """Files may be removed by hand (P12), but not all of them at once without a word."""
+    """Files may be removed by hand (P12), but not all of them at once without an error."""
     store = LocalStore("pods", "local-fs", tmp_path)
     await fill_slot("pods", await store.open())
     await store.close_all()
@@ -133,7 +134,8 @@ def halved_between_lines(segment):
 
 @pytest.mark.parametrize("ruin", [removed, empty, halved, halved_between_lines])
 async def test_a_journal_that_vanished_is_refused(tmp_path, clock, ruin):
-    """The only segment gone, empty or cut: nothing is changed and no number is given out twice."""
+    """The only segment missing, empty or truncated: nothing is changed and no number is assigned
+    twice."""
     store = LocalStore("events", "local-jsonl", tmp_path, clock=clock)
     await fill(await store.open(), 20)
     await store.close_all()
@@ -165,7 +167,7 @@ async def test_a_journal_of_other_records_is_refused(tmp_path, clock):
 
 
 async def test_a_journal_cut_while_it_is_open_does_not_verify(tmp_path, clock):
-    """A shorter file is no sound journal for the box that knows how many records it wrote."""
+    """A shorter file is not a valid journal for the box, which knows how many records it wrote."""
     store = LocalStore("events", "local-jsonl", tmp_path, clock=clock)
     adapter = await store.open()
     await fill(adapter, 20)
@@ -179,7 +181,7 @@ async def test_a_journal_cut_while_it_is_open_does_not_verify(tmp_path, clock):
 
 
 async def test_a_journal_that_only_grew_opens(tmp_path, clock):
-    """Killed without a last word: the record says less than there is."""
+    """Killed before it saved: the record has fewer entries than the store."""
     store = LocalStore("events", "local-jsonl", tmp_path, clock=clock)
     await fill(await store.open(), 5)
     await store.close_all()
@@ -193,7 +195,7 @@ async def test_a_journal_that_only_grew_opens(tmp_path, clock):
 
 
 async def test_a_damaged_record_is_refused(tmp_path):
-    """Nobody knows then what there was."""
+    """Then the previous content is unknown."""
     store = LocalStore("beads", "local-sqlite", tmp_path)
     await store.open()
     await store.close_all()

@@ -49,12 +49,12 @@ def common(folder: Path) -> set[str]:
 
 
 def content(text: str) -> list[str]:
-    """Its words that mean something."""
+    """Its content words."""
     return [word for word in re.findall(r"[a-z]{4,}", text.lower()) if word not in _STOP]
 
 
 def inflected(word: str) -> str:
-    """Another form of a word, as a writer would make one."""
+    """Another form of a word, as a writer would use."""
     if word.endswith("ing"):
         return word[:-3] + "ed"
     if word.endswith("ies"):

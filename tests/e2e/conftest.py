@@ -1,7 +1,5 @@
-"""Fixtures of the end-to-end stories: real boxes, each with a name and ports of its own, removed at the end.
-
-A story that did not run has not been told: a skip is an error here, unless the machine lacks what the story needs.
-"""
+"""Fixtures of the end-to-end tests: real boxes, each with a name and ports of its own, removed at
+the end. A skip is an error here, unless the machine lacks what the test needs."""
 
 from __future__ import annotations
 
@@ -36,7 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.fixture(scope="session")
 def told(request: pytest.FixtureRequest) -> Iterator[Told]:
-    """Holds the page of what goes wrong against what the stories see."""
+    """Compares the page of errors with the output that the tests see."""
     made = Told(write=request.config.getoption("--write-page"))
     yield made
     if made.write:
@@ -45,9 +43,9 @@ def told(request: pytest.FixtureRequest) -> Iterator[Told]:
 
 @pytest.fixture(scope="module")
 def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """The box of a module: brought up by its first story, taken down after its last."""
+    """The box of a module: started by its first test, stopped after its last."""
     made = Desk(tmp_path_factory.mktemp("desk"), NAME, PORT)
-    made.down()  # whatever an earlier run that was killed left
+    made.down()  # the remains of an earlier run that was killed
     yield made
     made.down()
 

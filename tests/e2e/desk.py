@@ -1,4 +1,5 @@
-"""An operator's desk: a manifest, a state folder, and the command as an operator types it. Everything is real."""
+"""An operator's environment: a manifest, a state directory, and the command as an operator types
+it. Everything is real."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class Ran:
         return json.loads(self.out)
 
     def error(self) -> tuple[str, str]:
-        """The sentence and the hint; fails unless it is one sentence in the house's form, without a traceback."""
+        """The message and the hint; fails unless it is one sentence of the usual form, without a
+        traceback."""
         assert "Traceback" not in self.err, self.err
         lines = self.err.splitlines()
         at = next((n for n, line in enumerate(lines) if line.startswith("agentbox: cannot ")), None)
@@ -134,7 +136,8 @@ class Desk:
         return ran.out
 
     def kill_program(self, name: str) -> int:
-        """KILLs one supervised program of a container box, once it is up; its pid in there."""
+        """KILLs one supervised program of a container box, once it is running; returns its pid in
+        the container."""
         pid = wait_for(
             lambda: int(self.inside(PYTHON, "-I", "-c", _PID_OF, name)), 30, f"{name} is up"
         )

@@ -1,4 +1,5 @@
-"""`up` on a box that runs does the least that the changed keys need; `down` and `restart` say what they did."""
+"""`up` on a running box does no more than the changed keys need; `down` and `restart` print what
+they did."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ RECREATE = "resources.pids = 3000\n"
 
 @dataclass(frozen=True)
 class Seen:
-    """What tells one container, one start and one boot from the next."""
+    """What distinguishes one container, one start and one boot from the next."""
 
     container: str
     started: str
@@ -34,7 +35,7 @@ def box(desk: Desk) -> Desk:
 
 
 def changed(box: Desk, extra: str) -> tuple[Seen, Seen, str]:
-    """Before and after an `up` over that manifest, and what its stage `start` said."""
+    """Before and after an `up` with that manifest, and the output of its stage `start`."""
     before = seen(box)
     box.write(extra)
     assert box.status()["drift"]
@@ -48,7 +49,8 @@ def changed(box: Desk, extra: str) -> tuple[Seen, Seen, str]:
 
 
 def test_nothing_changed_does_nothing(box: Desk) -> None:
-    """The same container, start and boot; the stages say `unchanged`. A comment in the manifest changes no value."""
+    """The same container, start and boot; the stages print `unchanged`. A comment in the manifest
+    changes no value."""
     before = seen(box)
     box.write("# nothing\n")
     ran = box.up()
@@ -58,7 +60,7 @@ def test_nothing_changed_does_nothing(box: Desk) -> None:
 
 
 def test_a_live_key_is_applied_in_place(box: Desk) -> None:
-    """No boot: the box takes it over."""
+    """No boot: the box applies it."""
     before, after, said = changed(box, LIVE)
     assert after == before
     assert "applied in place (adapters.beads.lease_seconds)" in said
@@ -113,7 +115,8 @@ def test_a_secret_that_changed_boots_again(box: Desk) -> None:
 
 
 def test_down_prints_the_shutdown_mark(box: Desk) -> None:
-    """Clean after an orderly stop, unclean after a KILL; then nothing runs, and status and run say so."""
+    """Clean after an orderly stop, unclean after a KILL; then nothing runs, and status and run
+    report it."""
     assert box("down").out.startswith("down (clean, drained in ")
     box.up()
     subprocess.run(["docker", "kill", box.name], check=True, capture_output=True)

@@ -1,4 +1,5 @@
-"""What goes wrong on an operator's machine ends with one sentence, a hint and the right exit code, and the next `up` works."""
+"""A failure on an operator's machine ends with one sentence, a hint and the right exit code, and
+the next `up` works."""
 
 from __future__ import annotations
 
@@ -19,14 +20,15 @@ from agentbox.core.paths import CHECKOUT
 
 @pytest.fixture(scope="module")
 def box(desk: Desk) -> Desk:
-    """A ready box; every story leaves it so that `up` works."""
+    """A ready box; every test leaves it so that `up` works."""
     desk.up()
     return desk
 
 
 @pytest.fixture(autouse=True)
 def _mended(box: Desk) -> Iterator[None]:
-    """After every story, whatever it did, `up` over the sound manifest works and the box runs programs."""
+    """After every test, whatever it did, `up` with the valid manifest works and the box runs
+    programs."""
     yield
     box.environment.clear()
     box.write("")
@@ -36,7 +38,7 @@ def _mended(box: Desk) -> Iterator[None]:
 
 @contextmanager
 def mounted(kind: str, options: str, at: Path) -> Iterator[None]:
-    """A file system of its own at a folder."""
+    """A file system of its own at a directory."""
     at.mkdir(parents=True, exist_ok=True)
     subprocess.run(["mount", "-t", kind, "-o", options, kind, str(at)], check=True)
     try:
@@ -82,7 +84,7 @@ def test_a_port_of_another_box(box: Desk, other: Desk, told: Told) -> None:
 
 
 def test_a_foreign_container_of_the_same_name(other: Desk, box: Desk, told: Told) -> None:
-    """Exit 7; `down` and `status` leave it alone."""
+    """Exit 7; `down` and `status` do not touch it."""
     argv = [
         "docker",
         "create",
@@ -119,7 +121,7 @@ BROKEN_MANIFESTS = {
 
 @pytest.mark.parametrize(("what", "content"), BROKEN_MANIFESTS.items(), ids=BROKEN_MANIFESTS.keys())
 def test_a_corrupt_manifest(box: Desk, told: Told, what: str, content: bytes) -> None:
-    """Exit 1 with the place of each finding; the box that runs is not touched."""
+    """Exit 1 with the position of each finding; the running box is not touched."""
     before = box.container()["State"]["StartedAt"]
     box.manifest.write_bytes(content)
     ran = box("up")
@@ -140,7 +142,7 @@ def test_a_manifest_that_is_not_there(box: Desk, told: Told) -> None:
 
 
 def test_a_damaged_record(box: Desk) -> None:
-    """The box is found all the same: `status` sees it and says that `up` settles it."""
+    """The box is still found: `status` shows it and reports that `up` repairs the record."""
     for damage in ("", "{", "[]", '{"engine": 1}', "\x00\x01"):
         (box.state / "record.json").write_text(damage)
         found = box.status()
@@ -164,7 +166,8 @@ def test_limits_beyond_the_host(box: Desk, told: Told) -> None:
 
 
 def test_a_full_state_folder(other: Desk, told: Told) -> None:
-    """Exit 3 wherever the room ends, naming the file; once there is room, `up` works; full again, what runs goes on."""
+    """Exit 3 wherever the space ends, naming the file; once there is space, `up` works; full again,
+    a running box continues."""
     folder = other.folder / "state"
     with mounted("tmpfs", "size=400k", folder):
         for free_kib in (0, 8, 24, 40):
@@ -190,7 +193,7 @@ def test_a_full_state_folder(other: Desk, told: Told) -> None:
 def test_a_state_folder_that_cannot_be_written(
     other: Desk, told: Told, tmp_path: Path, where: str
 ) -> None:
-    """Exit 3, naming the folder and AGENTBOX_STATE_DIR."""
+    """Exit 3, naming the directory and AGENTBOX_STATE_DIR."""
     folder = tmp_path / "there"
     other.environment["AGENTBOX_STATE_DIR"] = str(folder)
     if where == "a file":
@@ -210,7 +213,7 @@ def test_a_state_folder_that_cannot_be_written(
 
 
 def test_a_read_only_project(box: Desk, told: Told, tmp_path: Path) -> None:
-    """Exit 3; a file or a missing folder: exit 2."""
+    """Exit 3; a file or a missing directory: exit 2."""
     with mounted("tmpfs", "ro", tmp_path / "project"):
         ran = box("up", "--yes", "--project", str(tmp_path / "project"))
     assert ran.code == 3
@@ -221,7 +224,8 @@ def test_a_read_only_project(box: Desk, told: Told, tmp_path: Path) -> None:
 
 
 def test_a_project_that_the_box_may_not_write(box: Desk, told: Told, tmp_path: Path) -> None:
-    """Without consent exit 3 with the command; with it an access list, which `down --project` takes back."""
+    """Without consent exit 3 with the command; with it an access list, which `down --project`
+    removes."""
     project = tmp_path / "project"
     project.mkdir(mode=0o755)
     ran = box("up", "--project", str(project))
@@ -242,7 +246,7 @@ def test_a_project_that_the_box_may_not_write(box: Desk, told: Told, tmp_path: P
 
 
 def test_a_box_that_somebody_removed(box: Desk, told: Told) -> None:
-    """`run`, `restart`, `shell` and `logs` say that it is gone; `down` is content."""
+    """`run`, `restart`, `shell` and `logs` report that it was removed; `down` succeeds."""
     subprocess.run(["docker", "rm", "--force", box.name], check=True, capture_output=True)
     assert {verb: box(*verb.split()).code for verb in ("run -- true", "restart", "shell -- true", "logs", "status")} == {
         "run -- true": 125, "restart": 8, "shell -- true": 125, "logs": 8, "status": 8,
@@ -257,7 +261,7 @@ ANOTHER_PACKAGE = "skills.media.ffmpeg = true\n"  # which the lock of the checko
 
 
 def test_a_stale_lock(box: Desk, told: Told) -> None:
-    """Told to keep the lock: exit 5, naming what is not in it."""
+    """With --locked: exit 5, naming what is missing in the lock file."""
     box.write(ANOTHER_PACKAGE)
     ran = box("up", "--locked")
     assert ran.code == 5
@@ -266,8 +270,8 @@ def test_a_stale_lock(box: Desk, told: Told) -> None:
 
 
 def test_no_network(box: Desk, told: Told) -> None:
-    """A package is wanted that nobody can be asked for: exit 4, and the lock is as it was. What is locked and fetched
-    needs no network: the stages before the container's start pass."""
+    """A package is requested and no mirror answers: exit 4, and the lock file is unchanged. What is
+    locked and fetched needs no network: the stages before the container's start pass."""
     before = LOCK.read_bytes()
     box.write(ANOTHER_PACKAGE)
     ran = box("up", "--yes", offline=True)
@@ -280,7 +284,8 @@ def test_no_network(box: Desk, told: Told) -> None:
 
 
 def test_no_engine(box: Desk, told: Told) -> None:
-    """A daemon that does not listen: exit 6 and its address, whatever the verb; the box is as it was afterwards."""
+    """A daemon that does not listen: exit 6 and its address, whatever the command; the box is
+    unchanged afterwards."""
     box.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"
     for words, code in (
         (["up"], 6),

@@ -55,8 +55,9 @@ class Dockerd:
         return asked.returncode == 0
 
     def kill(self) -> None:
-        """With its containerd, in vain for whose old process the next one would wait; and without the file that names that
-        process, since in a container whose first process reaps nobody it stays as a zombie, and passes for alive."""
+        """With its containerd, whose old process the next one would wait for in vain; and without
+        the file that names that process, since in a container whose first process reaps no children
+        it stays as a zombie, and appears to run."""
         assert self.process is not None
         assert daemon_pid(self.host) == self.process.pid
         self.process.kill()
@@ -127,7 +128,7 @@ def _last(said: Path) -> str:
 
 
 def _story(other: Desk, dockerd: Dockerd, tmp_path: Path) -> Ran:
-    """What the `up` said during which it died."""
+    """The output of the `up` during which it died."""
     out = tmp_path / "out"
     up = other.begin("up", "--yes", out=out)
     said = out.with_suffix(".err")

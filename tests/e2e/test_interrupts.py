@@ -34,7 +34,8 @@ def box(desk: Desk) -> Desk:
 def test_up_can_be_cut_off(
     box: Desk, tmp_path: Path, stage: str, how: tuple[str, signal.Signals, bool]
 ) -> None:
-    """Cut off after that stage, at a random moment: exit 130, one word and no traceback; then `up` and `run` work."""
+    """Interrupted after that stage, at a random moment: exit 130, one message and no traceback;
+    then `up` and `run` work."""
     name, number, group = how
     dice = random.Random(f"{SEED} {stage}")
     box.write(f"resources.pids = {dice.randint(2100, 2400)}\n")

@@ -1,4 +1,4 @@
-"""What is killed comes back, and nothing that was promised is lost."""
+"""What is killed is restarted, and nothing that was promised is lost."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def client_of(box: Desk) -> BoxClient:
 
 
 def test_kill_9_of_the_api_loses_no_line_of_an_agent(box: Desk, tmp_path: Path) -> None:
-    """`run` streams 2,000 numbered lines; the API is killed twice meanwhile: every line comes once, in order, and the exit
-    code is the agent's."""
+    """`run` streams 2,000 numbered lines; the API is killed twice meanwhile: every line arrives
+    once, in order, and the exit code is the agent's."""
     out = tmp_path / "out"
     run = box.begin("run", "--", "python3", "-c", COUNTING, out=out)
     for seen in (100, 900):
@@ -55,8 +55,8 @@ def test_kill_9_of_the_api_loses_no_line_of_an_agent(box: Desk, tmp_path: Path) 
 def test_kill_9_of_the_agent_host_leaves_no_orphan_and_a_bead_that_tells(
     box: Desk, tmp_path: Path
 ) -> None:
-    """The agent and its child end with their host; the bead of the task is closed as failed and says why; the next run
-    works."""
+    """The agent and its child end with their host; the bead of the task is closed as failed with
+    the reason; the next run works."""
     run = box.begin(
         "run", "--", "sh", "-c", "sleep 4444 & echo started; sleep 5555", out=tmp_path / "out"
     )
@@ -118,7 +118,7 @@ def test_no_acknowledged_event_is_lost_while_the_writer_is_killed(box: Desk) -> 
 
 
 def _appended(client: BoxClient, number: int) -> int:
-    """The number under which the journal has it, asked for until the box answers."""
+    """Its number in the journal, requested until the box answers."""
     body = {"events": [{"type": "e2e.count", "data": {"n": number}}]}
     while True:
         try:
@@ -150,8 +150,8 @@ def _journal(box: Desk) -> dict[int, int]:
 
 
 def test_a_box_that_its_engine_gave_up_is_named_and_up_counts_anew(box: Desk) -> None:
-    """Docker starts a container again five times in its life, however long it was well between. Then `status` says so, and the
-    next `up` gives it five more."""
+    """Docker restarts a container five times in all, however long it ran well between. Then
+    `status` reports it, and the next `up` resets the count."""
     for number in range(5):
         _kill_first(box)
         wait_for(

@@ -1,4 +1,5 @@
-"""A box whose embedding model changed: what it says, and the command that mends it, without any container engine."""
+"""A box whose embedding model changed: what it reports, and the command that fixes it, without any
+container engine."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Remembering]:
 
 
 def test_a_memory_of_another_model_is_mended_by_the_command_that_it_names(box: Remembering) -> None:
-    """The slot is degraded and says why; after `memory reembed` it comes back by itself, and finds."""
+    """The slot is degraded and reports why; after `memory reembed` it recovers by itself, and
+    finds."""
     record = json.loads((box.state / "record.json").read_text())
     client = BoxClient(
         box.url, token=Paths(Path(record["root"])).api_key.read_text().strip(), timeout=30

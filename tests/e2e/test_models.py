@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 from desk import Desk, wait_for
-from support.model_formats import ModelTurn
 from support.model_server import ModelServer, play_script
+from support.model_turns import ModelTurn
 
 UP = ("--engine", "process")
 KEY = "operator-key-0123456789abcdef"
@@ -30,7 +30,7 @@ llm.max_tokens = 900
 
 @pytest.fixture
 def server() -> Iterator[ModelServer]:
-    """A provider that takes one key, and uses all the output that it is allowed."""
+    """A provider that accepts one key, and uses all the output that it is allowed."""
     with ModelServer(
         reply=play_script([ModelTurn(text="I am the model.", tokens=1 << 30)]), key=KEY
     ) as running:
@@ -45,7 +45,8 @@ def asked(box: Desk) -> str:
 
 
 def test_a_key_a_call_a_budget(desk: Desk, server: ModelServer) -> None:
-    """The key comes from stdin and is shown nowhere; a changed one counts after `up`; what was spent stays spent."""
+    """The key comes from stdin and is shown nowhere; a changed one applies after `up`; used budget
+    stays used."""
     desk.write(MANIFEST.format(url=server.url, asks=ASKS))
     assert desk("secrets", "set", "MODEL_KEY", given=f"{KEY}\n").code == 0
     ran = desk.up(*UP)
@@ -57,5 +58,5 @@ def test_a_key_a_call_a_budget(desk: Desk, server: ModelServer) -> None:
     assert desk("secrets", "set", "MODEL_KEY", given=KEY).code == 0
     desk.up(*UP)
     assert "I am the model." in asked(desk)
-    assert server.requests[-1].body["max_tokens"] < 500  # what the box before the two restarts left
+    assert server.requests[-1].body["max_tokens"] < 500  # what the box left before the two restarts
     assert "over the model budget of asker" in asked(desk)

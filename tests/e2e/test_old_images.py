@@ -1,4 +1,5 @@
-"""Rebuilds leave no pile of images: what fell out of the record of builds goes, and nothing else."""
+"""Rebuilds do not accumulate images: those that left the record of builds are removed, and nothing
+else."""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ def there(stamp: BuildStamp) -> bool:
 
 @pytest.fixture
 def make() -> Iterator[Make]:
-    """Makes tiny images that nobody else has; `label` is the plan digest that they carry, "" for none."""
+    """Creates tiny images that no one else has; `label` is the plan digest that they carry, "" for
+    none."""
     made: list[str] = []
 
     def image(label: str = PLAN, tag: str = "") -> BuildStamp:
@@ -75,7 +77,8 @@ def state(tmp_path: Path) -> BoxState:
 
 
 def test_what_fell_out_goes_and_the_last_five_stay(make: Make, state: BoxState) -> None:
-    """Named images and images whose name went to a newer build alike; a second call finds nothing more to do."""
+    """Named images and images whose name moved to a newer build alike; a second call removes
+    nothing more."""
     stamps = [make(tag="same") for _ in range(3)] + [make() for _ in range(MAX_BUILDS)]
     for stamp in stamps:
         state.add_build(stamp)
@@ -85,8 +88,8 @@ def test_what_fell_out_goes_and_the_last_five_stay(make: Make, state: BoxState) 
 
 
 def test_what_is_not_ours_or_is_used_stays(make: Make, state: BoxState) -> None:
-    """An image without our label, of another plan, of a stopped container, with a second name, in the record of another
-    box of this user, and one that no record ever named."""
+    """An image without our label, of another plan, of a stopped container, with a second name, in
+    the record of another box of this user, and one that no record ever had."""
     foreign, other_plan, used, shared, named, unknown = (
         make(label=""), make(label="sha256:b"), make(), make(), make(), make(),
     )  # fmt: skip
@@ -105,7 +108,7 @@ def test_what_is_not_ours_or_is_used_stays(make: Make, state: BoxState) -> None:
 
 
 def test_up_removes_them_once_the_box_is_ready(make: Make, desk: Desk) -> None:
-    """And says so; the box that runs keeps its own image."""
+    """And reports it; the running box keeps its own image."""
     state = BoxState(desk.state)
     state.make()
     stamps = [make() for _ in range(MAX_BUILDS + 1)]

@@ -48,7 +48,7 @@ def test_it_says_what_it_lacks(box: Desk) -> None:
 
 
 def test_run_and_exit_codes(box: Desk) -> None:
-    """Output and exit codes come through; the box's user is never root."""
+    """Output and exit codes are passed on; the box's user is never root."""
     assert box("run", "--", "sh", "-c", "id -u; exit 3").out.strip() != "0"
     assert box("run", "--", "sh", "-c", "exit 3").code == 3
 
@@ -66,14 +66,14 @@ def test_up_changes_what_runs(box: Desk) -> None:
 
 @pytest.fixture
 def project() -> Iterator[Path]:
-    """A folder that every user can reach, unlike those of pytest."""
+    """A directory that every user can reach, unlike those of pytest."""
     with tempfile.TemporaryDirectory(prefix="agentbox-e2e-", dir="/var/tmp") as folder:
         Path(folder).chmod(0o777)
         yield Path(folder)
 
 
 def test_a_project_is_the_workspace(box: Desk, project: Path) -> None:
-    """And the box's own workspace is back when it is not wanted any more."""
+    """And the box's own workspace returns when the project is no longer requested."""
     assert box("run", "--direct", "--", "sh", "-c", "echo own > own").code == 0
     box.up(*UP, "--project", str(project))
     assert box("run", "--direct", "--", "sh", "-c", "echo made > file").code == 0
@@ -83,7 +83,7 @@ def test_a_project_is_the_workspace(box: Desk, project: Path) -> None:
 
 
 def test_a_killed_supervisor_leaves_nothing_that_stays(box: Desk) -> None:
-    """`status` says that it ended; `down` ends what was left and says unclean; `up` works."""
+    """`status` reports that it ended; `down` ends what remained and reports unclean; `up` works."""
     root = root_of(box)
     os.kill(int(_record(box)["pid"]), signal.SIGKILL)
     assert box("status").code == 8
@@ -94,8 +94,9 @@ def test_a_killed_supervisor_leaves_nothing_that_stays(box: Desk) -> None:
 
 
 def test_a_full_disk_is_named_and_nothing_is_lost(other: Desk) -> None:
-    """No room below the state folder: `up` and `status` say which and what to do; with a little room all can be read, and `up` says
-    what is missing without waiting for it; with room all is there."""
+    """No space below the state directory: `up` and `status` report which one and what to do; with a
+    little space everything can be read, and `up` reports what is missing without waiting for it;
+    with space everything works."""
     other.up(*UP)
     task = other("run", "--", "echo", "before")
     assert task.out == "before\n"
@@ -134,7 +135,7 @@ def test_a_full_disk_is_named_and_nothing_is_lost(other: Desk) -> None:
 
 @contextmanager
 def _small(folder: Path) -> Iterator[None]:
-    """A small file system in the place of that folder, with what it has."""
+    """A small file system in the place of that directory, with its content."""
     with tempfile.TemporaryDirectory(dir="/var/tmp") as kept:
         subprocess.run(["cp", "-a", f"{folder}/.", kept], check=True)
         subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16m", "none", folder], check=True)
@@ -152,7 +153,7 @@ def _fill(path: Path, amount: int) -> None:
 
 
 def test_a_lost_record_is_found(box: Desk) -> None:
-    """A box whose record is gone is seen, and taken over by `up`."""
+    """A box whose record is missing is found, and adopted by `up`."""
     (box.state / "record.json").unlink()
     assert box.status()["engine"] == "process"
     box.up(*UP)

@@ -1,7 +1,5 @@
-"""The real story: the test suite of a published package runs in the box, on a folder of the operator's, as an agent.
-
-docs/howto/run-a-test-suite.md shows the same, with its output.
-"""
+"""The test suite of a published package runs in the box, on a directory of the operator's, as an
+agent. docs/howto/run-a-test-suite.md shows the same, with its output."""
 
 from __future__ import annotations
 
@@ -14,7 +12,7 @@ from pathlib import Path
 import pytest
 from desk import Desk
 
-# 2,300 tests with nothing but the standard library; its source distribution holds them.
+# 2,300 tests that need the standard library only; its source distribution has them.
 PACKAGE = "docutils==0.23"
 FOLDER = "docutils-0.23"
 SUITE = ("run", "--cwd", f"/workspace/{FOLDER}", "--", "python3", "test/alltests.py")
@@ -24,7 +22,7 @@ AT_LEAST = 2000
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the unpacked source distribution, downloaded by name."""
+    """A directory with the unpacked source distribution, downloaded by name."""
     folder = tmp_path_factory.mktemp("project")
     pip = [
         sys.executable,
@@ -50,7 +48,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def box(desk: Desk, project: Path) -> Desk:
-    """A ready box whose workspace is that folder."""
+    """A ready box whose workspace is that directory."""
     desk.up("--project", str(project))
     return desk
 
@@ -65,7 +63,7 @@ def summary(text: str) -> tuple[int, str]:
 
 
 def test_a_real_test_suite_is_green(box: Desk) -> None:
-    """Exit 0, more than two thousand tests, and the task is kept as succeeded."""
+    """Exit 0, more than two thousand tests, and the task is stored as succeeded."""
     ran = box(*SUITE)
     count, verdict = summary(ran.out)
     assert (ran.code, verdict.split()[0]) == (0, "OK"), ran.out[-2000:]
@@ -101,7 +99,8 @@ def test_the_journal_tells_what_ran(box: Desk) -> None:
 
 
 def test_what_the_suite_wrote_is_taken_over(box: Desk, project: Path) -> None:
-    """Nothing of it is in the project until the operator says so; then its owner can read and remove it."""
+    """None of it is in the project until the operator commits it; then its owner can read and
+    remove it."""
     report = project / FOLDER / "alltests.out"
     assert not report.exists()
     waiting = [one["agent_id"] for one in box("--json", "review", "list").json]

@@ -9,12 +9,13 @@ PAGE = CHECKOUT / "docs/howto/change-the-manifest.md"
 
 
 def told(text: str, box: Desk) -> list[str]:
-    """What a command printed, under the name that the page gives to its box."""
+    """The output of a command, under the name that the page gives to its box."""
     return masked(text.replace(box.name, "agentbox"))
 
 
 def test_the_operator_sees_what_the_page_shows(desk: Desk) -> None:
-    """`status` names the key, `up` recreates the container and nothing else, and the new limit holds."""
+    """`status` names the key, `up` recreates the container and nothing else, and the new limit
+    applies."""
     page = {
         call.words[0]: masked(call.output)
         for call in shown(PAGE)

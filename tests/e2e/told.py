@@ -1,4 +1,5 @@
-"""The page of what goes wrong: each row is what a story saw the command say. The page's table is their golden copy."""
+"""The page of errors: each row is the output of a command that a test saw. The page's table is
+their golden copy."""
 
 import re
 from collections.abc import Iterator
@@ -64,7 +65,8 @@ def _after_the_table(rest: str) -> Iterator[str]:
 
 
 def _plain(text: str, desk: Desk) -> str:
-    """Without what is of one machine, one run and one story: names, ports, pids and folders as an operator has them."""
+    """Without what depends on one machine, one run and one test: names, ports, pids and directories
+    as an operator has them."""
     text = (
         text.replace(str(desk.manifest), "agentbox.toml")
         .replace(str(desk.folder), "DIR")

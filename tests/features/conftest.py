@@ -1,4 +1,5 @@
-"""Which features a run tries: a small one that stands for all, those named, or every one (then the rows are kept)."""
+"""Which features a run tries: a small one that stands for all, the named ones, or every one (then
+the rows are stored)."""
 
 from __future__ import annotations
 
@@ -57,7 +58,7 @@ def keeps(request: pytest.FixtureRequest) -> bool:
 
 @pytest.fixture
 def goes_on(request: pytest.FixtureRequest) -> bool:
-    """Whether a row that an earlier run kept of the same files stands."""
+    """Whether a row that an earlier run stored for the same files is still valid."""
     return stands(
         request.config.getoption("--every-feature"), request.config.getoption("--feature")
     )
@@ -76,8 +77,8 @@ def alone() -> Iterator[None]:
 
 @pytest.fixture
 def desk(alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """A box of its own, gone afterwards."""
+    """A box of its own, removed afterwards."""
     made = Desk(tmp_path_factory.mktemp("feature"), NAME, PORT)
-    made.down()  # whatever an earlier run that was killed left
+    made.down()  # the remains of an earlier run that was killed
     yield made
     made.down()

@@ -1,4 +1,5 @@
-"""The smallest manifest that turns one feature on, with the exceptions that it and what it needs ask for."""
+"""The smallest manifest that enables one feature, with the exceptions that it and its dependencies
+need."""
 
 from __future__ import annotations
 
@@ -25,8 +26,9 @@ _NVIDIA = Path("/dev/nvidiactl")
 
 @dataclass(frozen=True)
 class Wanted:
-    """Lines for a manifest that turns on the features `on` (those without a gate too), the exceptions among the lines,
-    which of their devices this machine lacks, and the features whose devices those are."""
+    """Lines for a manifest that enables the features `on` (those without a gate too), the
+    exceptions among the lines, which of their devices this machine lacks, and the features of those
+    devices."""
 
     text: str
     on: tuple[str, ...]
@@ -59,7 +61,8 @@ def _model(text: str) -> Model:
 
 
 def _blocks(keys: Sequence[str], lost: Sequence[str]) -> str:
-    """An exception whose devices are not here is written empty, so that the box starts and all but its device shows."""
+    """An exception whose devices are absent on this machine is written empty, so that the box
+    starts and everything but its device can be tested."""
     said = (
         f"security.exceptions.{key} = {'{ builtin = false }' if key in lost else '{}'}\n"
         for key in keys

@@ -21,8 +21,8 @@ RESULTS = CHECKOUT / "bench/results/features.json"
 
 
 def record(row: Row, inputs: str, file: Path = RESULTS, page: Path = features.TARGET) -> None:
-    """Puts the row in place of an earlier one of its feature, at once: what was tried is kept whatever comes after.
-    One that ended for want of disk does not replace one that did not."""
+    """Replaces an earlier row of its feature at once: a result is stored whatever happens
+    afterwards. One that ended for lack of disk space does not replace one that did not."""
     rows = _rows(file)
     if row.short and row.feature in rows:
         return
@@ -38,8 +38,8 @@ def record(row: Row, inputs: str, file: Path = RESULTS, page: Path = features.TA
 
 
 def stands(every: bool, named: Sequence[str]) -> bool:
-    """Whether kept rows count: in a run of all only, which may have been cut off. What is named is always tried, and so
-    is the one that stands for all."""
+    """Whether stored rows count: in a run of all only, which may have been interrupted. Named
+    features are always tried, and so is the one that stands for all."""
     return every and not named
 
 
@@ -55,8 +55,8 @@ def kept(name: str, inputs: str, file: Path = RESULTS) -> Row | None:
 
 
 def inputs_of(on: tuple[str, ...]) -> str:
-    """A digest of what decides how a trial with these features ends: their files, their probes, the lock, and what makes
-    images of it."""
+    """A digest of what decides how a trial with these features ends: their files, their probes, the
+    lock, and the builder of images."""
     digest = hashlib.sha256()
     for path in sorted(_files(on)):
         digest.update(

@@ -1,4 +1,4 @@
-"""Every feature locks, builds, boots in a real container, and its probes are green there."""
+"""Every feature locks, builds, boots in a real container, and its probes pass there."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ FEATURES = load_features()
 
 @pytest.mark.timeout(7200)
 def test_a_feature_works(name: str, desk: Desk, keeps: bool, goes_on: bool) -> None:
-    """Locked, built, booted, probed, its commands found by agents. A feature of another package source is refused
-    before anything is locked; one whose devices this machine lacks starts without them, and all else of it is green."""
+    """Locked, built, booted, probed, its commands found by agents. A feature of another package
+    source is refused before anything is locked; one whose devices this machine lacks starts without
+    them, and all its other probes pass."""
     feature, asked = FEATURES[name], wanted(FEATURES, name)
     inputs = inputs_of(asked.on)
     earlier = kept(name, inputs) if goes_on else None

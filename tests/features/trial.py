@@ -31,18 +31,18 @@ for file in pathlib.Path('/opt/agentbox/share/files').glob('f-*.json'):
 print(json.dumps(found))
 """
 _LOCK_SECONDS, _BUILD_SECONDS, _UP_SECONDS, _PROBE_SECONDS = 900, 3600, 900, 700
-_READY_SECONDS = 150  # as `up` gives a box
+_READY_SECONDS = 150  # as `up` configures a box
 
 
 @dataclass
 class Row:
-    """What was seen of a feature. `why` says where it ended, when that was before its probes."""
+    """The result of a feature. `why`: where it ended, if that was before its probes."""
 
     feature: str
     exceptions: tuple[str, ...] = ()
     without: tuple[
         str, ...
-    ] = ()  # devices that the exceptions give and this machine lacks: the box started without
+    ] = ()  # devices that the exceptions grant and this machine lacks: the box started without
     short: bool = False  # not built, for want of disk
     locks: bool = False
     builds: bool = False
@@ -55,7 +55,7 @@ class Row:
     unpacked: dict[str, int] = field(default_factory=dict)
     files: dict[str, int] = field(default_factory=dict)  # locked files of it by table of the lock
     locked: int = 0  # bytes of the files that the image has beside those of core
-    needs: int = 0  # bytes of free disk that a trial of it asks for
+    needs: int = 0  # bytes of free disk that a trial of it needs
     disk: int = 0  # bytes that the disk lost until the box stood, whoever took them
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -64,19 +64,21 @@ class Row:
 
 
 class Ended(Exception):
-    """A stage failed; the text is what the command said."""
+    """A stage failed; the text is the command's output."""
 
 
 @dataclass
 class Trial:
-    """Runs the stages in order on a desk of its own; the first that fails ends it, and the row says where."""
+    """Runs the stages in order in an environment of its own; the first that fails ends it, and the
+    row names it."""
 
     desk: Desk
     feature: Feature
     wanted: Wanted
 
     def run(self) -> Row:
-        """The row. Leaves nothing behind: no container, volume or image, and no store path of this feature."""
+        """The row. Leaves nothing: no container, volume or image, and no store path of this
+        feature."""
         row = Row(self.feature.name, self.wanted.exceptions, self.wanted.absent)
         before = free_bytes()
         try:
@@ -140,7 +142,7 @@ class Trial:
         row.unpacked = json.loads(self.desk.inside(PYTHON, "-I", "-c", _SIZES))
 
     def _wait(self) -> None:
-        """Until the box lacks nothing but what shows a device that is not here."""
+        """Until the box reports nothing missing but what needs a device that is absent."""
         try:
             wait_for(lambda: not self._missing(), _READY_SECONDS, "ready but for devices")
         except AssertionError as late:
@@ -178,7 +180,7 @@ class Trial:
         row.green = True
 
     def _counts(self, feature: str) -> bool:
-        """Probes of another feature whose devices are absent say nothing of this one."""
+        """Probes of another feature whose devices are absent are no result of this one."""
         return feature == self.feature.name or feature not in self.wanted.deprived
 
     def _clear(self) -> None:
@@ -195,8 +197,8 @@ class Trial:
 
 
 def forget(archive: Path) -> None:
-    """Deletes from the store the archive and the trees and layers of features that it was made of; what another build
-    still needs stays, for the store refuses."""
+    """Deletes from the store the archive and the trees and layers of features that it was built
+    from; what another build still needs stays, since the store refuses."""
     deriver = _store("--query", "--deriver", str(archive)).strip()
     needed = _store("--query", "--requisites", deriver).splitlines()
     marks = ("-tree-f-", "-layer-f-")

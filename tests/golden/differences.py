@@ -69,7 +69,7 @@ def _key(item: Any) -> str:
 
 
 def text_diff(old: str, new: str) -> str:
-    """From one text of whole lines to another, as `diff -U0` writes it; "" for none."""
+    """From one text of complete lines to another, as `diff -U0` writes it; "" for none."""
     lines = difflib.unified_diff(old.splitlines(True), new.splitlines(True), "default", "this", n=0)
     return "".join(lines)
 

@@ -1,6 +1,5 @@
-"""The golden files: what each manifest in this folder is rendered to, whole for `default`, as differences from that for
-the others. Run this file to write them anew.
-"""
+"""The golden files: the rendered targets of each manifest in this directory, complete for
+`default`, as differences from that for the others. Run this file to write them again."""
 
 import json
 from pathlib import Path
@@ -25,12 +24,13 @@ _COPIES = ("agentbox.toml", "seccomp/agentbox.json")  # inputs, unchanged
 
 
 def cases() -> list[Path]:
-    """One folder a manifest."""
+    """One directory per manifest."""
     return sorted(path.parent for path in HERE.glob("*/agentbox.toml"))
 
 
 def given(case: Path) -> RenderInput:
-    """What a case is rendered from. No rule is asked: a case may want what this release does not serve yet."""
+    """The input that a case is rendered from. No rule is checked: a case may use what this release
+    does not support yet."""
     manifest, features = load(case / "agentbox.toml"), load_features()
     lock = lock_of(enabled_features(manifest, features))
     return RenderInput(
@@ -78,7 +78,8 @@ def _difference(name: str, old: str, new: str) -> tuple[str, str]:
 
 
 def golden_file(case: Path, name: str) -> Path:
-    """Where a reader finds a rendered file: it, its differences, or that of `default` if there are none."""
+    """Where a rendered file is read from: its own file, its differences, or that of `default` if
+    there are none."""
     kept = (case / name, case / f"{name}{_PATCH}", case / f"{name}{_DIFF}", DEFAULT / name)
     return next(path for path in kept if path.exists())
 

@@ -16,7 +16,8 @@ def facts() -> freeze.Facts:
 
 
 def test_nothing_that_others_read_has_changed(facts: freeze.Facts) -> None:
-    """Each name that came, went or changed is told. When that is meant, the file is written anew, and CHANGELOG.md says why."""
+    """Each name that was added, removed or changed is listed. If that is intended, write the file
+    again, and state the reason in CHANGELOG.md."""
     changes = list(freeze.differences(freeze.read(), facts))
     assert not changes, "\n".join(
         [*changes, f"if this is meant: {freeze.COMMAND}, and the reason in CHANGELOG.md"]
@@ -29,7 +30,8 @@ def test_the_file_is_in_its_form(facts: freeze.Facts) -> None:
 
 
 def test_every_kind_of_fact_is_found(facts: freeze.Facts) -> None:
-    """No section is empty, and known names are where they belong: a source that moved away does not go unseen."""
+    """No section is empty, and known names are in their sections: a source that was moved is
+    noticed."""
     assert all(facts.values())
     for section, name in (
         ("HTTP operations", "heartbeat"), ("records", "HTTP close_bead response.title"), ("records", "file boot.json.boot_id"),
@@ -44,7 +46,8 @@ def test_every_kind_of_fact_is_found(facts: freeze.Facts) -> None:
 
 
 def test_every_file_that_writes_records_knows_a_listed_one() -> None:
-    """Where `asdict` is used beside a record of the same file, one that the file knows has its place in `sources.py`."""
+    """Where `asdict` is used beside a record of the same file, one that the file knows has its row
+    in `sources.py`."""
     listed = {get_origin(kind) or kind for kind in freeze.records().kinds}
     unlisted = []
     for module in (one for one in sources.MODULES if "asdict" in vars(one)):

@@ -1,4 +1,4 @@
-"""The whole rendered output of each case is the one in its folder."""
+"""The complete rendered output of each case equals the files in its directory."""
 
 import difflib
 from pathlib import Path
@@ -45,7 +45,7 @@ def test_every_file_is_what_it_was(case: Path) -> None:
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: str(case.name))
 def test_the_files_are_as_they_are_written(case: Path) -> None:
-    """No file is left over, and no difference stands there that is none."""
+    """No file is superfluous, and no difference is empty."""
     kept = {path.name: path.read_text() for path in case.iterdir() if path.name != "agentbox.toml"}
     assert kept == golden_texts(case), _MEANT
 
@@ -58,7 +58,7 @@ def test_rendering_is_a_function_of_the_manifest() -> None:
 
 @given(_JSON, _JSON)
 def test_a_json_patch_leads_from_one_text_to_the_other(old: object, new: object) -> None:
-    """Whatever both are; equal ones have none."""
+    """For any two texts; equal ones have no difference."""
     before, after = json_text(old), json_text(new)
     patch = json_patch(before, after)
     assert (apply_json_patch(before, patch) if patch else before) == after
@@ -66,7 +66,7 @@ def test_a_json_patch_leads_from_one_text_to_the_other(old: object, new: object)
 
 @given(_LINES, _LINES)
 def test_a_diff_leads_from_one_text_to_the_other(old: str, new: str) -> None:
-    """Whatever both are; to another text it cannot be applied unseen."""
+    """For any two texts; it cannot be applied to another text unnoticed."""
     assert apply_text_diff(old, text_diff(old, new)) == new
     with pytest.raises(AssertionError, match="another line"):
         apply_text_diff("x\n" + old, text_diff("y\n" + old, new))

@@ -8,7 +8,7 @@ from support.api_box import ApiBox
 
 from agentbox.client import ApiError
 
-SCALE = 20.0  # a beat of 30 s in 1.5 s, a lease of 100 s in 5 s
+SCALE = 20.0  # a heartbeat of 30 s in 1.5 s, a lease of 100 s in 5 s
 Start = Callable[..., ApiBox]
 
 

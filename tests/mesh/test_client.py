@@ -24,7 +24,7 @@ TAKEN: dict[int, set[tuple[str, str]]] = {}
 
 @pytest.fixture
 def start(start: Start, directory: Path) -> Iterator[Start]:
-    """As ever; what the logs tell of transitions goes into the table."""
+    """As usual; the transitions in the logs are added to the table."""
     yield start
     for log in directory.glob("*/api.log"):
         for number, was, now in steps(log):
@@ -49,7 +49,7 @@ def in_state(box: ApiBox, state: str, seconds: float = 45) -> dict[str, Any]:
 
 
 def steps(log: Path) -> list[tuple[int, str, str]]:
-    """The transitions that the log tells."""
+    """The transitions in the log."""
     result = []
     for line in log.read_text().splitlines():
         if '"mesh.transition"' in line:
@@ -59,7 +59,7 @@ def steps(log: Path) -> list[tuple[int, str, str]]:
 
 
 def test_a_client_lives_through_a_session(start: Start) -> None:
-    """Registers, uses the host's beads, beats, and leaves; both sides say so."""
+    """Registers, uses the host's beads, sends heartbeats, and deregisters; both sides report it."""
     host = start(host_plan())
     box = start(client_plan(host.url), wait=False)
     result = in_state(box, "active")
@@ -84,7 +84,8 @@ def test_a_client_lives_through_a_session(start: Start) -> None:
 
 
 def test_a_host_that_dies_is_missed_and_found_again(start: Start) -> None:
-    """SIGKILL: suspect, partitioned, and nothing of the box ends; after its restart the same session goes on."""
+    """SIGKILL: suspect, partitioned, and nothing in the box ends; after the host's restart the same
+    session continues."""
     host = start(host_plan())
     box = start(client_plan(host.url), wait=False)
     before = in_state(box, "active")["session_id"]
@@ -143,7 +144,7 @@ def _identity(box: ApiBox) -> tuple[str, bytes]:
 
 
 def test_who_is_refused_waits_and_who_finds_nobody_tries_again(start: Start) -> None:
-    """A wrong token is refused until somebody says join; a host that is not there is tried again by itself."""
+    """A wrong token is refused until `join` is called; an unreachable host is retried by itself."""
     port_of_nobody = free_port()
     lonely = start(client_plan(f"http://127.0.0.1:{port_of_nobody}"), wait=False)
     host = start(host_plan())
@@ -166,7 +167,8 @@ def test_who_is_refused_waits_and_who_finds_nobody_tries_again(start: Start) -> 
 
 
 def test_what_the_host_offers_may_change(start: Start) -> None:
-    """Another address is taken over in the same session; contracts of another MAJOR end it, on both sides."""
+    """Another address is applied in the same session; contracts of another MAJOR end it, on both
+    sides."""
     host = start(host_plan())
     box = start(client_plan(host.url), wait=False)
     before = in_state(box, "active")
@@ -208,12 +210,13 @@ def _put_plan(box: ApiBox, plan: Plan) -> None:
 
 
 def test_every_transition_was_taken() -> None:
-    """The coverage table: what the logs of the boxes above told, against all eighteen."""
+    """The coverage table: the transitions in the logs of the boxes above, against all eighteen."""
     assert TAKEN.keys() == TRANSITIONS.keys()
 
 
 def test_an_enrolment_token_that_no_header_holds(start: Start, directory: Path) -> None:
-    """A client is refused by itself and says why. One whose file is no text does not start, in one sentence. Neither is shown."""
+    """A client reports its own refusal with the reason. One whose token file is not text does not
+    start, with one message. Neither content is shown."""
     box = start(
         client_plan(f"http://127.0.0.1:{free_port()}"),
         wait=False,

@@ -1,4 +1,5 @@
-"""What a host cannot read of its sessions is named, the rest of the box serves, and the mesh is degraded."""
+"""Sessions that a host cannot read are reported, the rest of the box serves, and the mesh is
+degraded."""
 
 from pathlib import Path
 
@@ -39,7 +40,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 async def test_a_damaged_session(tmp_path: Path, damage: str) -> None:
-    """The others are listed page by page and read at the start; it is named."""
+    """The others are listed page by page and loaded at the start; it is reported."""
     store = await loaded(tmp_path)
     for number in range(4):
         await store.save(session(number), token=bytes([number]), secret=bytes([number]))
@@ -64,7 +65,7 @@ async def test_a_damaged_session(tmp_path: Path, damage: str) -> None:
 
 
 async def test_damaged_keys_of_instances_and_tokens(tmp_path: Path) -> None:
-    """Whose secret and whose token they are is not known; the others are."""
+    """Their secrets and tokens are unknown; those of the others are known."""
     store = await loaded(tmp_path)
     for number in range(2):
         await store.save(session(number), token=bytes([number]), secret=bytes([number]))
@@ -84,7 +85,7 @@ async def test_damaged_keys_of_instances_and_tokens(tmp_path: Path) -> None:
 
 
 def degraded(host: ApiBox) -> bool:
-    """Whether each place says so, and readiness does not miss it."""
+    """Whether each place reports it, and readiness does not miss it."""
     with host.client() as client:
         health, ready = client.call("health"), client.call("ready", accepted=(503,))
     assert not [name for name in ready["missing"] if "mesh" in name]
@@ -119,7 +120,8 @@ def test_a_host_with_a_damaged_session_serves_the_others(start: Start) -> None:
 
 
 def test_a_host_whose_sessions_are_no_database_serves_the_rest(start: Start) -> None:
-    """What of the mesh cannot be served says why; once the file is replaced boxes join without a restart."""
+    """Calls of the mesh that cannot be served have the reason; once the file is replaced boxes join
+    without a restart."""
     host = start(host_plan())
     box = ManualBox(host)
     box.register()

@@ -1,4 +1,5 @@
-"""Fifty boxes at one host: who falls silent is evicted and nobody else, beats stay quick, nothing is left open."""
+"""Fifty boxes at one host: a silent one is evicted and no other, heartbeats stay quick, nothing
+stays open."""
 
 import time
 from pathlib import Path
@@ -13,9 +14,9 @@ from agentbox.client import BoxClient
 from agentbox.client.transport import base_headers, build_call
 
 BOXES, SILENT = 50, 10
-SECONDS = 30 / SCALE  # between two beats of a box
+SECONDS = 30 / SCALE  # between two heartbeats of a box
 PERIODS = 20
-P95 = 0.02  # seconds of a beat, in the period in which this machine was least busy with other tests
+P95 = 0.02  # seconds of a heartbeat, in the period in which this machine was least busy with other tests
 
 
 @pytest.mark.timed

@@ -17,7 +17,7 @@ from agentbox.mesh.outbox.outbox import Outbox
 
 
 class Kept:
-    """What the spool is told."""
+    """What the outbox logs."""
 
     def __init__(self) -> None:
         self.left: list[str] = []
@@ -73,7 +73,7 @@ async def claimed(beads: Any, count: int) -> list[tuple[str, str]]:
 async def test_F09_results_go_out_in_order_after_a_restart(
     outbox: Outbox, beads: Any, reported: Told, tmp_path: Path
 ) -> None:
-    """Each once; nothing is left."""
+    """Each once; nothing remains."""
     held = await claimed(beads, 5)
     for number, (bead, lease) in enumerate(held):
         await outbox.put(
@@ -106,7 +106,7 @@ async def test_F09_a_store_that_goes_away_keeps_what_is_left(outbox: Outbox, bea
 
 
 async def test_F10_a_lost_lease_makes_an_orphan(outbox: Outbox, beads: Any, reported: Told) -> None:
-    """The other's result stays; ours is told, kept in the spool, and not sent again."""
+    """The other box's result stays; ours is reported, stored in the outbox, and not sent again."""
     (bead, lease), (other, its) = await claimed(beads, 2)
     await outbox.put(
         "close", bead, str(uuid.uuid4()), "lost", {"outcome": "done", "note": "", "result": "ours"}
@@ -131,7 +131,8 @@ async def test_F10_a_lost_lease_makes_an_orphan(outbox: Outbox, beads: Any, repo
 
 
 async def test_F09_the_outbox_has_bounds(outbox: Outbox, reported: Told) -> None:
-    """A warning once at four fifths; at the bound the typed error, by number and by size; what was there stays."""
+    """One warning at four fifths; at the limit the typed error, by number and by size; stored
+    results stay."""
     for number in range(10):
         await outbox.put("release", f"b{number}", "l", f"r{number}", {"note": ""})
         assert len(reported) == (number >= 7)
@@ -145,7 +146,8 @@ async def test_F09_the_outbox_has_bounds(outbox: Outbox, reported: Told) -> None
 
 
 async def test_F12_an_operator_gives_one_up(outbox: Outbox, reported: Told, tmp_path: Path) -> None:
-    """Journaled with its digest and who said so; the file keeps nothing of it, and no listing shows a lease."""
+    """Journaled with its digest and the caller; the file has nothing of it, and no listing shows a
+    lease."""
     await outbox.put("close", "b", "a-lease", "r", {"outcome": "done", "note": "", "result": None})
     item = (await outbox.items())[0]
     assert "a-lease" not in str(item.to_wire())
@@ -169,7 +171,7 @@ async def test_F12_an_operator_gives_one_up(outbox: Outbox, reported: Told, tmp_
 async def test_a_damaged_result_holds_up_no_other(
     outbox: Outbox, beads: Any, tmp_path: Path, damage: str
 ) -> None:
-    """The others are listed and sent; its row stays as it is."""
+    """The others are listed and sent; its row stays unchanged."""
     held = await claimed(beads, 3)
     for number, (bead, lease) in enumerate(held):
         await outbox.put("close", bead, lease, f"ref{number}", {"outcome": "done"})

@@ -1,4 +1,5 @@
-"""A partition: agents go on, results and events wait, and all of it is on the host once it is back, in order, once."""
+"""A partition: agents continue, results and events are queued, and all of them are on the host once
+it returns, in order, once."""
 
 from typing import Any
 

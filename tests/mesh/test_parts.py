@@ -21,7 +21,7 @@ HOST = "https://mesh.example:9443"
 
 
 class Container:
-    """Remembers what it was given."""
+    """Records its input."""
 
     def __init__(self) -> None:
         self.given: dict[str, SlotConfig] = {}
@@ -87,7 +87,8 @@ async def test_F06_an_address_is_refused_for_its_slot_alone(
 
 
 async def test_a_slot_without_a_session_says_so(tmp_path: Path) -> None:
-    """And one that is not offered; one with an address of its own needs neither. The end takes all back."""
+    """And one that is not offered; one with an address of its own needs neither. The end removes
+    all."""
     container = Container()
     slots = given_slots(tmp_path, container)
     with pytest.raises(SlotUnavailable, match="no mesh session"):
@@ -115,7 +116,8 @@ def test_F04_a_clock_that_differs_is_told_once() -> None:
 
 
 def test_waits_have_jitter_and_bounds() -> None:
-    """Backoff grows to a minute and not beyond; what the host asks for wins; after an eviction within a second."""
+    """Backoff grows to a minute and not beyond; the host's Retry-After has priority; after an
+    eviction within a second."""
     for failures, most in ((0, 1), (3, 8), (30, 60)):
         waits = [backoff.retry_delay(failures, None) for _ in range(300)]
         assert 0 <= min(waits) < most / 4

@@ -1,5 +1,6 @@
-"""Self-federation: every slot of box B is external, and box A with local classes is its peer. A program that
-talks to B cannot tell. The contract suites of the slots run in `tests/contract`; here it is one box."""
+"""Self-federation: every slot of box B is external, and box A with local classes is its peer. A
+program that uses B cannot notice it. The contract suites of the slots run in `tests/contract`; here
+it is one box."""
 
 import subprocess
 import sys
@@ -33,7 +34,7 @@ def database() -> Iterator[str]:
 
 
 def shown(box: ApiBox) -> list[str]:
-    """What the program of the page prints there."""
+    """The output of the page's program there."""
     program = PAGE.split("```python\n")[1].split("```")[0]
     words = [sys.executable, "-c", program, box.url, TOKEN]
     done = subprocess.run(words, cwd=CHECKOUT, capture_output=True, text=True, check=False)
@@ -77,8 +78,8 @@ def federated(host: ApiBox) -> Any:
 
 @pytest.mark.timed  # the child of a slot opens within 10 s, at low priority
 def test_every_slot_of_a_box_is_anothers(start: Start, database: str) -> None:
-    """The page's program prints there what it prints alone; agents, memory and events are the other box's, too; so after a
-    death of the host."""
+    """The page's program prints the same as on a single box; agents, memory and events are the
+    other box's, too; also after a death of the host."""
     alone = start(host_plan(mode="standalone"))
     expected = PAGE.split("```text\n")[1].split("```")[0].splitlines()
     assert shown(alone) == expected

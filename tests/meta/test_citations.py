@@ -39,7 +39,7 @@ def files() -> tuple[str, ...]:
 
 @functools.cache
 def names() -> frozenset[str]:
-    """Every file and folder of the repository."""
+    """Every file and directory of the repository."""
     return frozenset({str(at) for file in map(Path, files()) for at in (file, *file.parents)})
 
 

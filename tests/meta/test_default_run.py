@@ -1,4 +1,4 @@
-"""What the default run leaves out: never the last test of a clause, an RC or an id that needs a mutant."""
+"""The default run never leaves out the last test of a clause, an RC or an id that needs a mutant."""
 
 import re
 import subprocess

@@ -46,7 +46,7 @@ def links(text: str) -> Iterator[str]:
 
 
 def test_lines_of_pages_fit() -> None:
-    """At most 120 columns; a generated page that fits is removed from the set."""
+    """At most 120 columns; a generated page within that is removed from the set."""
     wide = {name_of(page): list(too_wide(page.read_text())) for page in PAGES}
     wide = {name: lines for name, lines in wide.items() if lines}
     assert {name: lines[0] for name, lines in wide.items() if name not in GENERATED} == {}

@@ -1,4 +1,4 @@
-"""The measures of the structure count what they say they count."""
+"""The measures of the structure are computed correctly."""
 
 from pathlib import Path
 
@@ -7,12 +7,13 @@ from measuring.sources import ROOT, Module, modules
 
 
 def module(name: str, *lines: str) -> Module:
-    """A file that is not there."""
+    """A file that exists in memory only."""
     return Module(ROOT.joinpath(*name.split(".")).with_suffix(".py"), "\n".join([*lines, ""]))
 
 
 def test_a_cycle_has_those_who_reach_each_other() -> None:
-    """Imports for type checks, and those within functions, close a cycle as well; who only looks on is no part of it."""
+    """Imports for type checks, and those within functions, close a cycle as well; a module that
+    only imports one of them is not part of it."""
     found = imports.cycles([
         module("agentbox.a", "from agentbox import b"),
         module("agentbox.b", "if TYPE_CHECKING:", "    import agentbox.c"),
@@ -46,7 +47,7 @@ def test_copies_are_found_whatever_they_are_called() -> None:
 
 
 def test_old_words_are_parts_of_names() -> None:
-    """Definitions and local variables are told apart; a word within a word is none."""
+    """Definitions and local variables are distinguished; a word within a word does not count."""
     code = module(
         "agentbox.a",
         "class LeftOut:",
@@ -65,7 +66,7 @@ def test_old_words_are_parts_of_names() -> None:
 
 
 def test_the_tree_is_measured() -> None:
-    """What is counted is there: a measure that looks in the wrong place would show the best of figures."""
+    """The measured files exist: a measure of the wrong directory would show perfect figures."""
     found = modules()
     assert len(found) > 500
     assert 0 < len(sizes.entries(found)) < 100

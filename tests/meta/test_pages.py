@@ -1,4 +1,4 @@
-"""The commands that pages of docs/ show print what the page says."""
+"""The commands that pages of docs/ show print what the page shows."""
 
 import os
 import shutil

@@ -1,4 +1,5 @@
-"""The page of what goes wrong has the stories' rows and no others: a row whose story is gone would be nobody's claim."""
+"""The page of errors has the rows of the tests and no others: a row whose test was removed would be
+unchecked."""
 
 import re
 
@@ -8,7 +9,7 @@ from agentbox.core.paths import CHECKOUT
 
 
 def test_each_row_has_its_story() -> None:
-    """Each `told(...)` in the end-to-end stories names rows, with `{…}` for what a parameter fills in."""
+    """Each `told(...)` in the end-to-end tests names rows, with `{…}` for the value of a parameter."""
     sources = "".join(
         path.read_text() for path in sorted((CHECKOUT / "tests/e2e").glob("test_*.py"))
     )

@@ -37,7 +37,8 @@ def test_docker_loads_it(built: BuildResult) -> None:
 
 
 def test_docker_runs_it(built: BuildResult) -> None:
-    """As uid 1000 on a read-only root without network, the image's Python imports what the control plane is made of."""
+    """As uid 1000 on a read-only root without network, the image's Python imports the modules of
+    the control plane."""
     run("docker", "load", "--quiet", "--input", str(built.path))
     said = run(
         "docker", "run", "--rm", "--read-only", "--network", "none", "--cap-drop", "ALL",
@@ -50,7 +51,7 @@ def test_docker_runs_it(built: BuildResult) -> None:
 
 
 def test_podman_loads_it(built: BuildResult) -> None:
-    """With the same id that docker gives it."""
+    """With the same id that docker assigns to it."""
     run("podman", "load", "--quiet", "--input", str(built.path))
     found = json.loads(run("podman", "image", "inspect", f"localhost/{built.tag}"))[0]
     assert f"sha256:{found['Id']}" == built.image_id
@@ -70,7 +71,7 @@ def test_skopeo_reads_both_spellings(built: BuildResult, transport: str) -> None
 
 
 def test_the_archive_is_a_copy_of_nothing_local(built: BuildResult) -> None:
-    """Neither its name nor its text says where it was built."""
+    """Neither its name nor its text contains the path of the build."""
     head = Path(built.path).read_bytes()[:65536]
     assert str(CHECKOUT).encode() not in head
     assert b"/nix/store" not in head

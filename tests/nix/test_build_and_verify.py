@@ -13,7 +13,7 @@ from agentbox.core.paths import CHECKOUT, environment
 
 @pytest.fixture(scope="module")
 def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A state folder of its own; the cache is this machine's."""
+    """A state directory of its own; the cache is this machine's."""
     return tmp_path_factory.mktemp("state")
 
 
@@ -28,7 +28,7 @@ def agentbox(state: Path, *arguments: str, code: int = 0) -> subprocess.Complete
 
 @pytest.fixture(scope="module")
 def built(state: Path) -> dict[str, Any]:
-    """What `build --json --out` says of the image of this checkout."""
+    """The output of `build --json --out` for the image of this checkout."""
     found: dict[str, Any] = json.loads(
         agentbox(state, "--json", "build", "--out", str(state / "copy.tar")).stdout
     )
@@ -53,7 +53,7 @@ def test_build_says_what_it_made(state: Path, built: dict[str, Any]) -> None:
 
 
 def test_verify_finds_nothing_in_a_fresh_build(state: Path, built: dict[str, Any]) -> None:
-    """Exit 0, one line a step; what is not there to compare is said."""
+    """Exit 0, one line per step; a step with nothing to compare is reported."""
     found = json.loads(agentbox(state, "--json", "verify", "--quick").stdout)
     assert found["same"] is True
     outcomes = {step["name"]: step["outcome"] for step in found["steps"]}
@@ -85,5 +85,5 @@ def test_verify_without_a_build_says_so(tmp_path: Path) -> None:
 
 
 def test_an_unknown_system_is_refused(state: Path) -> None:
-    """A system that the lock does not cover ends in exit 5 and is named."""
+    """A system that the lock does not cover ends with exit 5 and is named."""
     assert "riscv64-linux" in agentbox(state, "build", "--system", "riscv64-linux", code=5).stderr

@@ -1,4 +1,4 @@
-"""The flake evaluates, checks and builds with no network, and never asks for nixpkgs."""
+"""The flake evaluates, checks and builds without network, and never fetches nixpkgs."""
 
 import json
 import subprocess
@@ -44,7 +44,8 @@ def flake() -> Iterator[str]:
 
 
 def test_the_lock_of_the_flake_is_kept(flake: str) -> None:
-    """`nix flake show` works without network and leaves flake.lock as it was, with the pinned nixpkgs in it."""
+    """`nix flake show` works without network and leaves flake.lock unchanged, with the pinned
+    nixpkgs in it."""
     before = (CHECKOUT / "flake.lock").read_bytes()
     shown = nix("flake", "show", "--json", flake)
     assert shown.returncode == 0, shown.stderr
@@ -80,8 +81,8 @@ def test_every_check_of_the_image_passes(flake: str) -> None:
 
 
 def test_apps_run_the_command_line(flake: str, tmp_path: Path) -> None:
-    """By the image's own Python, without network: `default` is the command, `verify` and `up` name a verb; a box that is
-    off is told by exit code 8 or 2."""
+    """With the image's own Python, without network: `default` is the command, `verify` and `up`
+    name a command; a box that is not running is reported by exit code 8 or 2."""
     state = {**nix_environment(), "AGENTBOX_STATE_DIR": str(tmp_path)}
 
     def ran(app: str, *words: str) -> subprocess.CompletedProcess[str]:
@@ -123,14 +124,14 @@ def test_the_formatter_mends_the_checkout(flake: str, tmp_path: Path) -> None:
 
 
 def test_what_needs_nixpkgs_says_so(flake: str) -> None:
-    """`image-nixpkgs` is named, and refused in a sentence."""
+    """`image-nixpkgs` is named, and refused with a message."""
     refused = nix("build", f"{flake}#image-nixpkgs", "--no-link")
     assert refused.returncode != 0
     assert "the package source nixpkgs comes later" in refused.stderr
 
 
 def test_an_unchanged_build_builds_nothing(flake: str, tmp_path: Path) -> None:
-    """The second build of the same inputs gives the same archive and no derivation."""
+    """The second build of the same inputs produces the same archive and no derivation."""
     first = build(CHECKOUT, out_link=tmp_path / "image")
     again = build(CHECKOUT, out_link=tmp_path / "image")
     assert again.built == ()
@@ -156,7 +157,7 @@ def test_a_change_of_the_package_rebuilds_one_layer(flake: str, tmp_path: Path) 
 
 
 def test_a_file_that_was_not_fetched_is_named(tmp_path: Path) -> None:
-    """A lock row whose file is not in the store: exit 4, the file's name, what to run."""
+    """A lock row whose file is not in the store: exit 4, the file's name, the command to run."""
     text = LOCK.read_text()
     row = next(line for line in text.splitlines() if 'name = "uvicorn"' in line)
     sha256 = row.split('sha256 = "')[1][:64]
@@ -180,7 +181,7 @@ def test_a_manifest_with_errors_does_not_become_an_image(tmp_path: Path) -> None
 
 
 def test_two_builds_at_once_agree(flake: str, tmp_path: Path) -> None:
-    """Neither disturbs the other, whatever each finds built."""
+    """Neither disturbs the other, whichever of them is built already."""
     from concurrent.futures import ThreadPoolExecutor
 
     run_nix(["build", f"{flake}#packages.{SYSTEM}.image", "--no-link"])

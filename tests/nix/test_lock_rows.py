@@ -1,4 +1,4 @@
-"""Which layer a locked package goes to follows from who asked for it."""
+"""The layer of a locked package follows from the packages that depend on it."""
 
 import json
 
@@ -15,7 +15,7 @@ ARCH = ARCH_OF_SYSTEM[host_system()]
 
 
 def value(expression: str) -> object:
-    """What an expression over nix/lock.nix, called `lock`, evaluates to."""
+    """The value of an expression over nix/lock.nix, called `lock`."""
     lock = f'import {CHECKOUT}/nix/lock.nix {{ root = {CHECKOUT}; arch = "{ARCH}"; }}'
     return json.loads(
         read_nix(["eval", "--impure", "--json", "--expr", f"let lock = {lock}; in {expression}"])

@@ -56,8 +56,8 @@ def _files(module: str, names: list[str]) -> set[str]:
 
 
 def closure(name: str) -> set[str]:
-    """Everything that the entry modules reach. A package file that the filter leaves out is none: the package is then a
-    namespace, and what it re-exports is not imported."""
+    """Everything that the entry modules reach. A package file that the filter leaves out is
+    missing: the package is then a namespace, and its re-exports are not imported."""
     seen: set[str] = set()
     pending = list(ENTRIES[name])
     while pending:
@@ -97,7 +97,7 @@ def test_every_list_is_used_and_exists() -> None:
 
 
 def test_the_flake_is_thin() -> None:
-    """flake.nix imports one file and holds no string of another language."""
+    """flake.nix imports one file and contains no text in another language."""
     text = Path(CHECKOUT / "flake.nix").read_text()
     assert len(text.splitlines()) < 60
     assert "''" not in text

@@ -1,8 +1,6 @@
-"""A box under load whose peer is killed and started again: what was acknowledged, what `/ready` said, and when.
-
-The box is the real API in a process of its own; so is the peer. Each writer gives every write a name of its own, and counts it
-only when the box has acknowledged it.
-"""
+"""A box under load whose peer is killed and started again: acknowledged writes, the output of
+`/ready`, and when. The box is the real API in a process of its own; so is the peer. Each writer
+gives every write a name of its own, and counts it only when the box has acknowledged it."""
 
 import asyncio
 import contextlib
@@ -52,8 +50,8 @@ class Database:
 
 @dataclass(frozen=True)
 class Load:
-    """One kind of write, and how to read all of them back. Both raise ApiError. `again`: what was refused is asked for once
-    more under its name until it is acknowledged; else under another."""
+    """One kind of write, and how to read all of them back. Both raise ApiError. `again`: a refused
+    write is repeated under its name until it is acknowledged; else under another."""
 
     slot: str
     write: Callable[[AsyncBoxClient, str], Awaitable[Any]]
@@ -63,8 +61,8 @@ class Load:
 
 @dataclass
 class Outcome:
-    """What came of it. Seconds: from the kill until `/ready` named the slot, from the peer's return to the first write that was
-    acknowledged, and from then until `/ready` did not name it any more."""
+    """The result. Seconds: from the kill until `/ready` named the slot, from the peer's return to
+    the first acknowledged write, and from then until `/ready` did not name it any more."""
 
     acknowledged: set[str] = field(default_factory=set)
     found: set[str] = field(default_factory=set)
@@ -135,7 +133,7 @@ MEMORY = Load("memory", _write_entry, _entries)
 
 
 def box_with(prefix: Path, slot: str, use: str, secrets: dict[str, str], **options: Any) -> ApiBox:
-    """A box of one external slot. `secrets` are files of it, by the kind that the slot asks for."""
+    """A box with one external slot. `secrets` are its files, by the kind that the slot needs."""
     off = {name: SlotPlan(use="off", required=False) for name in SLOTS}
     named = {f"{kind}_file": f"/run/secrets/{kind}" for kind in secrets}
     box = ApiBox(

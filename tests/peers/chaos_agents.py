@@ -1,7 +1,6 @@
-"""Agents that are asked for while the bridge behind the orchestrator is killed: who ran, how often, and what was told of it.
-
-Every agent writes a line into a file named after its request. A request that was refused is made again under its id.
-"""
+"""Agents are requested while the bridge behind the orchestrator is killed: which ran, how often,
+and what the callers were told. Every agent writes a line into a file named after its request. A
+refused request is repeated under its id."""
 
 import asyncio
 import os
@@ -57,11 +56,12 @@ class Bridge:
         os.kill(child, signal.SIGKILL)
 
     def start(self) -> None:
-        """Nobody has to."""
+        """No request has to succeed."""
 
 
 class Agents:
-    """Every second request is an agent, of which its end is waited for; the others are runs. Their answers are kept here."""
+    """Every second request is an agent whose end is awaited; the others are runs. Their results are
+    stored here."""
 
     def __init__(self, box: ApiBox) -> None:
         self.load = Load("orchestrator", self._write, self._names, again=True)
@@ -127,7 +127,7 @@ class Agents:
             self.doubled.append(f"{name} was {self.ends[name]} and is {end.reason}")
 
     async def _names(self, client: AsyncBoxClient) -> set[str]:
-        """Whose end is known to whoever asks, and in the journal, once."""
+        """Their ends are known to every caller, and in the journal, once."""
         for name in self.started.keys() - self.ends.keys():
             await self._until_over(client, name)
         deadline = time.monotonic() + _PATIENCE

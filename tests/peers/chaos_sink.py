@@ -1,5 +1,5 @@
-"""A box whose journal is delivered to another box, which is killed and started again under load: what an append took beside the
-same with the sink there, and what the sink has in the end."""
+"""A box whose journal is delivered to another box, which is killed and started again under load:
+the time of an append compared with a running sink, and what the sink has in the end."""
 
 import asyncio
 import contextlib
@@ -31,13 +31,13 @@ _PATIENCE = 75.0  # the longest wait between two deliveries is 60 s
 
 
 def sink_at(prefix: Path) -> ApiBox:
-    """The box that takes the records."""
+    """The box that receives the records."""
     off = {name: SlotPlan(use="off", required=False) for name in SLOTS}
     return ApiBox(prefix, orchestrator=False, slots={**off, "events": LOCAL["events"]})
 
 
 def over_sink(prefix: Path, sink: ApiBox) -> ApiBox:
-    """A box that delivers there, with a token that is bound to it. The sink has to run."""
+    """A box that delivers to it, with a token that is bound to it. The sink has to run."""
     wanted = {"name": NAME, "scopes": ["events:write"], "origin_box": NAME}
     with sink.client() as client:
         token = client.call("create_token", body=wanted)["value"]
@@ -58,13 +58,13 @@ class Delivered:
     )  # number and hash of each record of the box
     there: list[tuple[int, str]] = field(
         default_factory=list
-    )  # the same at the sink, as they stand there
+    )  # the same at the sink, as stored there
     subjects: dict[int, str | None] = field(default_factory=dict)  # at the sink
     refused: Counter[str] = field(default_factory=Counter)
     back: list[float] = field(default_factory=list)
     oldest_s: float = 0.0  # the longest that a record was seen to wait
     behind: int = 0  # the most records that were seen to wait
-    untrue: list[str] = field(default_factory=list)  # what `/ready` said and was not so
+    untrue: list[str] = field(default_factory=list)  # wrong outputs of `/ready`
     pid_changed: bool = False
 
     @property
@@ -125,7 +125,7 @@ async def away(
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def watcher(client: AsyncBoxClient) -> None:
-        """No record waits for long here, so `ok` is the truth all the time (V14)."""
+        """No record waits for long here, so `ok` is correct all the time (V14)."""
         while not stopped.is_set():
             told, said = await client.events.delivery(limit=0), await client.ready()
             out.oldest_s, out.behind = (

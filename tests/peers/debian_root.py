@@ -1,8 +1,7 @@
-"""Debian packages of another suite, unpacked into a folder of their own: nothing is installed, a chroot runs them.
-
-The rows of a lock name each file by version, size and SHA-256. What a mirror no longer serves is taken as the signed lists
-of the suite have it, and said so: a security update must not stop the tests.
-"""
+"""Debian packages of another suite, unpacked into a directory of their own: nothing is installed, a
+chroot runs them. The rows of a lock name each file by version, size and SHA-256. Files that a
+mirror no longer serves are fetched in the version of the suite's signed lists, with a note: a
+security update must not stop the tests."""
 
 import fcntl
 import hashlib
@@ -28,10 +27,8 @@ _JOBS = 8
 
 
 def unpacked(lock: Path, arch: str) -> Path:
-    """The root of that lock's packages, made at the first call and kept in the operator's cache.
-
-    Raises AgentboxError: no network, no apt, other bytes than locked.
-    """
+    """The root of that lock's packages, created at the first call and stored in the operator's
+    cache. Raises AgentboxError: no network, no apt, other bytes than locked."""
     cache = HostPaths.for_this_user().cache
     table = tomllib.loads(lock.read_text())
     rows = [LockEntry(**row) for row in table[arch]]

@@ -1,4 +1,5 @@
-"""Many processes drain one store of beads; some are killed at it. What was acknowledged is compared with what is there."""
+"""Many processes drain one store of beads; some are killed meanwhile. Acknowledged calls are
+compared with the stored beads."""
 
 import asyncio
 import contextlib
@@ -18,7 +19,8 @@ LEASE = 5  # seconds: the shortest
 
 @dataclass
 class Drained:
-    """What came of it. `seconds` is from the start to the last close; `told` counts the acknowledged closes of each bead."""
+    """The result. `seconds` is from the start to the last close; `told` counts the acknowledged
+    closes of each bead."""
 
     seconds: float
     told: Counter[str]
@@ -63,7 +65,7 @@ async def drain(
     kills: int = 0,
     seed: int = 1,
 ) -> Drained:
-    """Each process is an adapter on the store, no whole box. One that is killed is replaced."""
+    """Each process is an adapter on the store, not a complete box. A killed one is replaced."""
     draw, go = random.Random(seed), asyncio.Event()
     alive: list[asyncio.subprocess.Process] = []
     told = store.prefix / f"told-{uuid.uuid4()}"

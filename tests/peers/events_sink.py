@@ -1,8 +1,7 @@
-"""A sink for CloudEvents that is no agentbox: a server of its own process, which keeps what it takes in a file.
-
-`python events_sink.py FOLDER` writes its port to stdout. `FOLDER/rule.json`, read at each request, says how it answers: `status`
-and `headers` for everything, `single` = 415 to batches, `largest` bytes = 413, `bad` = names of events that make a request 422.
-"""
+"""A sink for CloudEvents that is not an agentbox: a server of its own process, which stores what it
+receives in a file. `python events_sink.py FOLDER` writes its port to stdout. `FOLDER/rule.json`,
+read at each request, sets how it answers: `status` and `headers` for everything, `single` = 415 to
+batches, `largest` bytes = 413, `bad` = names of events that make a request 422."""
 
 import contextlib
 import json
@@ -43,7 +42,7 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         with contextlib.suppress(
             ConnectionError
-        ):  # the sender may be gone, and a test may have killed it
+        ):  # the sender may have exited, and a test may have killed it
             self.end_headers()
             self.wfile.write(answer)
 
@@ -64,7 +63,7 @@ class Handler(BaseHTTPRequestHandler):
             os.fsync(out.fileno())
 
     def log_message(self, *_args):
-        """Says nothing."""
+        """Logs nothing."""
 
 
 class GenericSink:
@@ -84,7 +83,7 @@ class GenericSink:
         new.replace(self.folder / "rule.json")
 
     def rows(self, name):
-        """What was kept, in order: `taken` events, or `asked` requests."""
+        """What was stored, in order: `taken` events, or `asked` requests."""
         path = self.folder / f"{name}.jsonl"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 

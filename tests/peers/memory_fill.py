@@ -1,4 +1,5 @@
-"""Many entries at once: texts of common words about different things, with real embeddings, copied into a schema."""
+"""Many entries at once: texts of common words about different subjects, with real embeddings,
+copied into a schema."""
 
 import random
 from collections.abc import Sequence
@@ -21,7 +22,7 @@ WORDS = _LINES.split()
 
 
 def texts(count: int, seed: int = 7) -> list[str]:
-    """Each of 12 words, half of them of one neighbourhood, so that there are near ones and far ones."""
+    """Each of 12 words, half of them of one subject, so that there are near ones and far ones."""
     draw = random.Random(seed)
     found = []
     for number in range(count):
@@ -34,7 +35,8 @@ def texts(count: int, seed: int = 7) -> list[str]:
 async def fill(
     db: "psycopg.Connection[Any]", lines: Sequence[str], namespace: str = "default"
 ) -> None:
-    """One entry a line with metadata `n`, its number; as `store` would have made it. `db` is a session of the schema."""
+    """One entry per line with metadata `n`, its number; as `store` would have written it. `db` is a
+    session of the schema."""
     embedder = await load_embedder("static-256")
     vectors = await embedder.embed(lines)
     rows = (

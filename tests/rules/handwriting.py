@@ -1,8 +1,7 @@
-"""Writes a document of TOML in some person's hand, and knows where each key and each value came to stand.
-
-Headers, dotted keys and inline tables; quoted names, spaces around dots and signs, comments, blank lines, indentation,
-lists and strings over several lines, line ends of Windows. What it says stays the same.
-"""
+"""Writes a TOML document in a random style, and records the position of each key and each value.
+Headers, dotted keys and inline tables; quoted names, spaces around dots and signs, comments, blank
+lines, indentation, lists and strings over several lines, line ends of Windows. The values stay the
+same."""
 
 import json
 import random
@@ -14,7 +13,7 @@ from agentbox.manifest.toml_text import format_toml
 
 
 class Raw(NamedTuple):
-    """In place of a value: this text behind this sign, whatever TOML makes of it."""
+    """Instead of a value: this text after this sign, whatever TOML makes of it."""
 
     text: str
     sign: str = "="
@@ -25,7 +24,8 @@ Place = tuple[int, int]
 
 
 class Hand:
-    """`keys` and `values` hold places, keys those of their first mention; `text` is what was written so far."""
+    """`keys` and `values` have positions, keys those of their first mention; `text` is what was
+    written so far."""
 
     def __init__(self, chance: random.Random) -> None:
         self.chance, self.text = chance, ""
@@ -35,7 +35,7 @@ class Hand:
         self.line_end = chance.choice(["\n", "\n", "\r\n"])
 
     def document(self, document: dict[str, Any]) -> bytes:
-        """The whole file."""
+        """The complete file."""
         self.body(document, ())
         return self.text.replace("\n", self.line_end).encode()
 
@@ -122,7 +122,7 @@ class Hand:
         self.text += self.space() + "}"
 
     def margin(self) -> None:
-        """What may stand before a line's first word."""
+        """What may precede a line's first word."""
         self.text += self.chance.choice(["", "", "\n", "# [not.a.table]\n", "# é = 1\n\n"])
         self.text += self.chance.choice(["", "", "  ", "\t"])
 
@@ -133,6 +133,6 @@ class Hand:
         self.text += self.chance.choice(["\n", "\n", "  # said = [\n"])
 
     def place(self) -> Place:
-        """Where the next character comes to stand."""
+        """The position of the next character."""
         before, _, line = self.text.rpartition("\n")
         return (before.count("\n") + 2 if "\n" in self.text else 1), len(line) + 1

@@ -8,7 +8,7 @@ from agentbox.manifest.rules.discovery import discover
 
 @pytest.mark.parametrize("case", cases(), ids=lambda case: case.id)
 def test_case(case: Case) -> None:
-    """The list is complete, and a case trips its own code exactly when its name says so."""
+    """The list is complete, and a case triggers its own code exactly when its name says so."""
     assert case.found() == list(case.expect)
     assert any(line.startswith(f"{case.code} ") for line in case.expect) == case.trips
 
@@ -26,7 +26,7 @@ def test_every_rule_has_cases_and_every_case_a_rule() -> None:
     "case", [case for case in cases() if case.environment], ids=lambda case: case.id
 )
 def test_no_value_of_the_environment_is_shown(case: Case) -> None:
-    """Messages name variables; what they hold stays out of sight."""
+    """Messages name variables; their values are not shown."""
     shown = " ".join(f"{found.message} {found.remedy}" for found in case.report().findings)
     for value in case.environment.values():
         assert not value or value not in shown

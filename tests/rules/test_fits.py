@@ -1,4 +1,4 @@
-"""The quick look at a manifest and jsonschema are of one mind, whatever is written."""
+"""The quick check of a manifest and jsonschema agree, whatever is written."""
 
 import tomllib
 from typing import Any
@@ -15,12 +15,12 @@ from agentbox.manifest.schema.validator import check
 
 
 def refused(document: dict[str, Any]) -> bool:
-    """What jsonschema and the pairs of keys say."""
+    """The verdict of jsonschema and of the pairs of keys."""
     return bool(check(document, {}).findings)
 
 
 def near(path: tuple[str, ...]) -> list[Any]:
-    """Values at the edge of what the schema takes at a path."""
+    """Values at the edge of what the schema accepts at a path."""
     schema = schema_at(".".join(path)) or {}
     at: Any = FULL
     for name in path:
@@ -42,7 +42,7 @@ def near(path: tuple[str, ...]) -> list[Any]:
 
 
 def test_a_look_at_two_manifests() -> None:
-    """A manifest that fits needs no validator; one with an unknown key does."""
+    """A valid manifest needs no validator; one with an unknown key does."""
     assert not passes_quick_check({"meta": {"schema_version": 1}, "zebra": 1})
     assert passes_quick_check({"meta": {"schema_version": 1}})
 
@@ -61,7 +61,7 @@ def test_every_case_of_a_rule(case: Any) -> None:
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize("path", PLACES, ids=".".join)
 def test_every_key_at_its_edges(path: tuple[str, ...]) -> None:
-    """Bounds, near misses of words and patterns, repeats, wrong types, and the key gone."""
+    """Bounds, near misses of words and patterns, repeats, wrong types, and the key removed."""
     for value in (..., *near(path)):
         document = changed(FULL, path, value)
         assert passes_quick_check(document) is not refused(document), value
@@ -72,7 +72,7 @@ def test_every_key_at_its_edges(path: tuple[str, ...]) -> None:
 def test_a_full_manifest_with_a_few_things_spoilt(
     changes: list[tuple[tuple[str, ...], Any]],
 ) -> None:
-    """Any value at any key, keys that are gone."""
+    """Any value at any key, removed keys."""
     document = FULL
     for path, value in changes:
         document = changed(document, path, value)

@@ -1,4 +1,5 @@
-"""Random manifests: whatever is in them, every run ends with findings at places that exist, and twice the same."""
+"""Random manifests: whatever they contain, every run ends with findings at positions that exist,
+and twice with the same result."""
 
 import random
 import tomllib
@@ -76,7 +77,7 @@ def changed(document: dict[str, Any], path: tuple[str, ...], value: Any) -> dict
 
 
 def judged(data: bytes) -> ValidationReport:
-    """The report, after a look at what holds for every report."""
+    """The report, after the checks that apply to every report."""
     report = run_rules(
         parse(data, "x"), features=FEATURES, environment={}, systems=["aarch64-linux"]
     )
@@ -102,7 +103,7 @@ def judged(data: bytes) -> ValidationReport:
 def test_a_full_manifest_with_a_few_things_spoilt(
     changes: list[tuple[tuple[str, ...], Any]],
 ) -> None:
-    """Values of any type at any key, keys that are gone: never an exception."""
+    """Values of any type at any key, removed keys: never an exception."""
     document = FULL
     for path, value in changes:
         document = changed(document, path, value)
@@ -118,7 +119,7 @@ def test_a_full_manifest_with_a_few_things_spoilt(
     )
 )
 def test_a_document_of_anything(document: dict[str, Any]) -> None:
-    """Tables of the manifest hold scalars, lists hold tables, names hold dots and quotes."""
+    """Tables of the manifest contain scalars, lists contain tables, names contain dots and quotes."""
     judged(tomli_w.dumps(document).encode())
 
 

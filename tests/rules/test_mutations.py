@@ -62,12 +62,12 @@ WRITTEN = list(written())
 
 
 def test_the_full_manifest_is_fresh() -> None:
-    """It is what the tables say."""
+    """It equals what the tables declare."""
     assert full_manifest.text() == FULL, f"stale: run `{full_manifest.COMMAND}`"
 
 
 def test_the_full_manifest_has_every_key() -> None:
-    """Of each `_env` and `_file` pair one, and the schema takes all."""
+    """Of each `_env` and `_file` pair one, and the schema accepts all."""
     have = {generic_path(path) for _, path, _ in WRITTEN}
     for path in set(keys()) - have:
         partner = (
@@ -82,7 +82,7 @@ def test_the_full_manifest_has_every_key() -> None:
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize(("number", "path", "name"), WRITTEN, ids=[path for _, path, _ in WRITTEN])
 def test_a_wrong_type_is_found_at_its_line(number: int, path: str, name: str) -> None:
-    """Every type that the key does not take."""
+    """Every type that the key does not accept."""
     schema = schema_at(path)
     assert schema is not None
     fits = FITS.get(schema["type"], {schema["type"]}) - {"array"}
@@ -107,7 +107,7 @@ def test_a_misspelt_key_is_found_at_its_line(number: int, path: str, name: str) 
 @pytest.mark.sampled(8)
 @pytest.mark.parametrize(("number", "path", "name"), WRITTEN, ids=[path for _, path, _ in WRITTEN])
 def test_a_deleted_key_is_never_an_exception(number: int, path: str, name: str) -> None:
-    """Absent keys take their default; rules run on."""
+    """Absent keys have their default; rules continue."""
     assert isinstance(found(with_line(number, "")), set)
 
 
@@ -117,7 +117,7 @@ UNMOVED = [case for case in cases() if case.trips and "**" not in discover()[cas
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", UNMOVED, ids=lambda case: case.id)
 def test_a_wrong_value_elsewhere_hides_nothing(case: Case) -> None:
-    """A wrongly typed key that the rule does not read leaves its findings as they are."""
+    """A wrongly typed key that the rule does not read does not change its findings."""
     spoilt = run_rules(parse(_spoilt(case.manifest), "x"), **case.arguments).findings
     assert "resources.stop_seconds" not in discover()[case.code].reads
     assert "resources.stop_seconds" in [found.key for found in spoilt if found.code == "E016"]

@@ -1,4 +1,5 @@
-"""One known mistake, planted at a known place of a valid manifest in any handwriting, is found exactly there."""
+"""One known mistake, planted at a known position of a valid manifest in any style, is found exactly
+there."""
 
 import os
 import random
@@ -39,7 +40,7 @@ def schema_of(path: KeyPath) -> dict[str, Any]:
 
 
 def leaves(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
-    """Every key that holds no table, of tables in lists too only where a schema path leads to them."""
+    """Every key that is not a table; of tables in lists only where a schema path leads to them."""
     for name, item in value.items():
         if isinstance(item, dict):
             yield from leaves(item, (*path, name))
@@ -48,7 +49,7 @@ def leaves(value: Any, path: KeyPath = ()) -> Iterator[KeyPath]:
 
 
 def tables(value: dict[str, Any], path: KeyPath = ()) -> Iterator[KeyPath]:
-    """Every table whose keys the schema closes, the document itself too."""
+    """Every table whose keys the schema closes, including the document itself."""
     if not path or schema_of(path).get("additionalProperties") is False:
         yield path
     for name, item in value.items():
@@ -59,7 +60,7 @@ def tables(value: dict[str, Any], path: KeyPath = ()) -> Iterator[KeyPath]:
 def some(
     chance: random.Random, value: dict[str, Any], share: float, path: str = ""
 ) -> dict[str, Any]:
-    """A valid manifest with a part of what the full one says, in another order."""
+    """A valid manifest with a part of the full one, in another order."""
     kept = {}
     for name in chance.sample(list(value), len(value)):
         at, item = f"{path}.{name}".lstrip("."), value[name]
@@ -133,7 +134,7 @@ def test_the_handwriting_says_the_same(seed: int) -> None:
 @OFTEN
 @given(SEEDS)
 def test_a_wrong_type(seed: int) -> None:
-    """Any key, with a value of a type that it does not take."""
+    """Any key, with a value of a type that it does not accept."""
     chance, document, writer = hand(seed)
     path = chance.choice(list(leaves(document)))
     schema = schema_of(path)
@@ -183,7 +184,7 @@ MISTAKES: list[tuple[Raw, Callable[[Hand, KeyPath], Place]]] = [
 @OFTEN
 @given(SEEDS, st.sampled_from(MISTAKES))
 def test_no_toml(seed: int, mistake: tuple[Raw, Callable[[Hand, KeyPath], Place]]) -> None:
-    """The reader's own place, and nothing else is said."""
+    """The reader's own position, and no other finding."""
     chance, document, writer = hand(seed)
     path = chance.choice(list(leaves(document)))
     raw, where = mistake

@@ -1,7 +1,6 @@
-"""docs/stories/attacks.md: what each line of `doctor --attack` was answered in three real boxes.
-
-Run this file, as root, to write the page anew; it builds the images of the contract where they are not there.
-"""
+"""docs/stories/attacks.md: the reply to each case of `doctor --attack` in three real boxes. Run
+this file, as root, to write the page again; it builds the images of the contract if they are
+missing."""
 
 import sys
 from collections.abc import Iterator, Mapping
@@ -39,7 +38,7 @@ Cells = Mapping[str, tuple[str, str, str]]  # by name of the line: state, reply,
 
 
 def runs(folder: Path) -> Iterator[tuple[str, Cells]]:
-    """By title of the column. Fails when the provider was asked anything."""
+    """By title of the column. Fails if the provider received a request."""
     card = run_attacks()
     rows = card["rows"]
     assert card["asked"] == []
@@ -65,7 +64,7 @@ def runs(folder: Path) -> Iterator[tuple[str, Cells]]:
 
 
 def page(found: Mapping[str, Cells]) -> str:
-    """The whole text."""
+    """The complete text."""
     return "\n".join([_HEAD, *_counts(found), "", *_table(found), ""])
 
 

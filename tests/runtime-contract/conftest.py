@@ -1,8 +1,6 @@
 """Fixtures of the runtime contract. A skip is an error here, unless the machine lacks what the test
-needs: what does not run has not been shown.
-
-Engines: docker (column D) and process (column H). The podman column (P) of the table comes later.
-"""
+needs: what does not run has not been shown. Engines: docker (column D) and process (column H). The
+podman column (P) of the table is not supported yet."""
 
 from __future__ import annotations
 
@@ -78,38 +76,38 @@ def pool(images: Images, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
 
 @pytest.fixture
 def docker_box(pool: Pool) -> Iterator[Callable[..., DockerBox]]:
-    """Makes docker boxes; a second one takes the place of the first."""
+    """Creates docker boxes; a second one replaces the first."""
     yield lambda **options: cast(DockerBox, pool.fresh("docker", **options))
     pool.clear()
 
 
 @pytest.fixture
 def process_box(pool: Pool) -> Iterator[Callable[..., ProcessBox]]:
-    """Makes process-engine boxes; a second one takes the place of the first."""
+    """Creates process-engine boxes; a second one replaces the first."""
     yield lambda **options: cast(ProcessBox, pool.fresh("process", **options))
     pool.clear()
 
 
 @pytest.fixture(params=ENGINES)
 def make_box(request: pytest.FixtureRequest, pool: Pool) -> Iterator[Callable[..., Box]]:
-    """Makes boxes under each engine in turn (columns D and H)."""
+    """Creates boxes under each engine in turn (columns D and H)."""
     yield lambda **options: pool.fresh(request.param, **options)
     pool.clear()
 
 
 @pytest.fixture
 def running_docker(pool: Pool) -> DockerBox:
-    """A ready docker box that tests share; they leave it as it is."""
+    """A ready docker box that tests share; they do not change it."""
     return cast(DockerBox, pool.shared("docker"))
 
 
 @pytest.fixture
 def running_process(pool: Pool) -> ProcessBox:
-    """A ready process-engine box that tests share; they leave it as it is."""
+    """A ready process-engine box that tests share; they do not change it."""
     return cast(ProcessBox, pool.shared("process"))
 
 
 @pytest.fixture(params=ENGINES)
 def running(request: pytest.FixtureRequest, pool: Pool) -> Box:
-    """A ready box of each engine in turn that tests share; they leave it as it is."""
+    """A ready box of each engine in turn that tests share; they do not change it."""
     return pool.shared(request.param)

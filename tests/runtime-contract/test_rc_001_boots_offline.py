@@ -8,9 +8,9 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness.box import API_PORT, NAME
 from harness.container import NETWORK, DockerBox, docker
 from harness.offline import network_reachable, offline
+from harness.outcomes import API_PORT, NAME
 from harness.process import ProcessBox
 from harness.waiting import wait_for
 
@@ -30,7 +30,8 @@ INSIDE = ["curl", "-sS", "--max-time", "3", f"http://127.0.0.1:{API_PORT}/ready"
 
 @pytest.mark.timed
 def test_rc_001_docker(docker_box: Callable[..., DockerBox]) -> None:
-    """A container that is plugged into no network reaches ready; asked from inside, since nothing else can ask it."""
+    """A container without any network becomes ready; queried from inside, since nothing else can
+    reach it."""
     box = docker_box()
     box.create()
     docker("network", "disconnect", NETWORK, NAME)

@@ -1,7 +1,5 @@
-"""RC-002: two first boots of one image give the same plan digest and write the same paths with the same modes.
-
-Columns D and H. Left out by name: ids, keys and times (see `VARIES`).
-"""
+"""RC-002: two first boots of one image have the same plan digest and write the same paths with the
+same modes. Columns D and H. Excluded by name: ids, keys and times (see `VARIES`)."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +10,7 @@ from harness.waiting import wait_for
 
 ROOTS = ("/run/agentbox", "/tmp", "/var/lib/agentbox", "/var/log", "/workspace")
 NEEDED = {SENTINEL, "/var/lib/agentbox/secrets/mgmt-key", "/workspace/README.agentbox.md"}
-# Named by the boot's id or by a date, or there only while something happens.
+# Named by the boot's id or by a date, or present only while something happens.
 VARIES = re.compile(
     r"/boot/(records/)?[0-9a-f-]{36}\.json|/events/\d{4}-\d\d-\d\d\.\d{4}\.|-(wal|shm|journal)$|/\.[^/]*$|/wakeups?$"
 )
@@ -30,7 +28,7 @@ def written(box: Box) -> set[str]:
 
 
 def settled(box: Box) -> set[str]:
-    """What is written once the journal holds the seal, which is the last thing that a boot does."""
+    """What is written once the journal has the seal, which is the last step of a boot."""
     wait_for(
         lambda: any(event["type"] == "boot.sealed" for event in box.journal()),
         10,

@@ -49,7 +49,8 @@ def test_rc_003_nothing_is_called(docker_box: Callable[..., DockerBox]) -> None:
 
 
 def test_rc_003_image_has_no_other_installer(running_docker: DockerBox) -> None:
-    """Of the names looked for the image has only those that recorders were laid over, and no pip as a module."""
+    """Of these names the image has only those that recorders were mounted over, and no pip as a
+    module."""
     box = running_docker
     found = box.run(
         ["bash", "-c", f"for n in {' '.join(RECORDED)} python3; do command -v $n; done; :"]
@@ -60,7 +61,8 @@ def test_rc_003_image_has_no_other_installer(running_docker: DockerBox) -> None:
 
 
 def test_rc_003_no_source_calls_one() -> None:
-    """No file that runs in the box holds a call of an installer; the scan finds one where there is one."""
+    """No file that runs in the box contains a call of an installer; the scan finds one where there
+    is one."""
     scanned = [path for part in IN_THE_BOX for path in (CHECKOUT / "agentbox" / part).rglob("*.py")]
     assert len(scanned) > 40
     assert CALL.search('run(["apt-get", "install"])')

@@ -26,7 +26,8 @@ APP_VOLUME = "agentbox-rc-app"
 
 
 def root_is_immutable(box: DockerBox) -> None:
-    """The predicate: creating a file as uid 1000 gives EROFS outside the writable roots, and works in one."""
+    """The predicate: creating a file as uid 1000 fails with EROFS outside the writable roots, and
+    works in one."""
     ran = box.python(WRITE, *PLACES, "/workspace")
     told = dict(line.split() for line in ran.out.splitlines())
     assert told["/workspace"] == "written"
@@ -34,7 +35,7 @@ def root_is_immutable(box: DockerBox) -> None:
 
 
 def writable_root_is_told(box: DockerBox) -> None:
-    """The predicate: a box whose application folder takes writes says so, and starts all the same."""
+    """The predicate: a box whose application directory is writable reports it, and still starts."""
     box.start()
     box.wait_ready()
     assert box.python(WRITE, "/opt/agentbox").out.split() == ["/opt/agentbox", "written"]
@@ -42,7 +43,8 @@ def writable_root_is_told(box: DockerBox) -> None:
 
 
 def root_drift_is_told(box: DockerBox) -> None:
-    """The predicate, of a container whose root is not mounted read-only: an event and `/health` name it."""
+    """The predicate, for a container whose root is not mounted read-only: an event and `/health`
+    name it."""
     box.start()
     box.wait_ready()
     assert (box.event("PostureDrift")["control"], box.event("PostureDrift")["found"]) == (
@@ -53,7 +55,7 @@ def root_drift_is_told(box: DockerBox) -> None:
 
 
 def test_rc_004_writes_fail(running_docker: DockerBox) -> None:
-    """EROFS in `/`, `/opt`, `/etc`, `/usr`; the workspace takes a file."""
+    """EROFS in `/`, `/opt`, `/etc`, `/usr`; a file can be created in the workspace."""
     root_is_immutable(running_docker)
 
 
@@ -79,7 +81,7 @@ def test_rc_004_writable_root_is_told(
 def test_rc_004_strict_refuses(
     docker_box: Callable[..., DockerBox], writable_app: dict[str, object]
 ) -> None:
-    """In strict mode the same box ends with exit code 1, says why, and seals nothing."""
+    """In strict mode the same box ends with exit code 1, reports why, and seals nothing."""
     box = docker_box(strict=True, **writable_app)
     box.start()
     assert box.wait_exit(10) == 1
@@ -88,7 +90,7 @@ def test_rc_004_strict_refuses(
 
 
 def test_rc_004_root_without_read_only_is_drift(docker_box: Callable[..., DockerBox]) -> None:
-    """A container whose root is not mounted read-only is told; strict: exit 1."""
+    """A container whose root is not mounted read-only is reported; strict: exit 1."""
     root_drift_is_told(docker_box(service=WRITABLE))
     strict = docker_box(strict=True, service=WRITABLE)
     strict.start()

@@ -1,7 +1,5 @@
-"""RC-006: an optional artifact that is missing is told, and the box becomes ready all the same.
-
-Columns D and H. No feature of this release has an optional probe, so the image's plan gets one.
-"""
+"""RC-006: a missing optional artifact is reported, and the box still becomes ready. Columns D and
+H. No feature of this release has an optional probe, so the image's plan gets one."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -28,7 +26,8 @@ def with_optional_probes(plan: Plan) -> Plan:
 
 
 def test_rc_006(make_box: Callable[..., Box]) -> None:
-    """`OptionalArtifactMissing` with id and reason, ready, listed in `/health`; the optional one that is there is not."""
+    """`OptionalArtifactMissing` with id and reason, ready, listed in `/health`; the present
+    optional one is not."""
     box = make_box(alter=with_optional_probes)
     box.start()
     assert box.wait_ready()["ready"] is True

@@ -7,9 +7,9 @@ Column D. The registry is one on loopback that speaks the distribution protocol;
 from collections.abc import Callable
 
 import pytest
-from harness.box import Ran
 from harness.container import DockerBox, docker
 from harness.images import Images
+from harness.outcomes import Ran
 from harness.registry import registry
 
 
@@ -59,8 +59,9 @@ def test_rc_007_wrong(docker_box: Callable[..., DockerBox], images: Images, kind
 
 
 def test_rc_007_registry(docker_box: Callable[..., DockerBox], images: Images) -> None:
-    """`up --registry`: the container is of the pulled image, which `.env`, `/v1/meta` and the sentinel name by digest; a
-    second `up` changes nothing, `restart` keeps the image, and no build is made."""
+    """`up --registry`: the container is of the pulled image, which `.env`, `/v1/meta` and the
+    sentinel name by digest; a second `up` changes nothing, `restart` keeps the image, and nothing
+    is built."""
     wanted = images.plain.manifest_digest
     with registry(images.plain.path) as address:
         reference = f"{address}/agentbox@{wanted}"
@@ -118,12 +119,12 @@ def up(box: DockerBox, reference: str) -> Ran:
 
 
 def refusal(done: Ran) -> tuple[int, bool]:
-    """The exit code, and whether one sentence says why."""
+    """The exit code, and whether one sentence has the reason."""
     return done.code, "agentbox: cannot " in done.err and "Traceback" not in done.err
 
 
 def refused(box: DockerBox) -> None:
-    """Compose fails, naming the reference, and makes no container."""
+    """Compose fails, naming the reference, and creates no container."""
     box.render()
     done = box.try_compose("up", "--no-start", "--no-build")
     assert done.code != 0

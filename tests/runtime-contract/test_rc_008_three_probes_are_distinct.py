@@ -29,7 +29,8 @@ def assert_live(box: Box) -> None:
 
 
 def probes_are_distinct(box: Box, seconds: float = 5) -> None:
-    """The predicate, of a box with something that takes so long: alive, 503 that names the sentinel, then both 200."""
+    """The predicate, for a box with something that takes so long: alive, 503 that names the
+    sentinel, then both 200."""
     box.start()
     wait_for(lambda: box.try_get("/livez"), 10, "the API listens")
     assert_live(box)

@@ -1,8 +1,7 @@
-"""RC-009: a killed program, a full or read-only volume, a stopped backend and a sandbox that does not hold un-ready the box
-within 7 s, each in its exact words; mended, the box is ready again, in the same boot.
-
-Columns D and H. A weaker sandbox for the canaries is asked for in a box with test hooks, which runs one at once.
-"""
+"""RC-009: a killed program, a full or read-only volume, a stopped backend and a sandbox that fails
+un-ready the box within 7 s, each with its exact text; once fixed, the box is ready again, in the
+same boot. Columns D and H. A box with test hooks can request a weaker sandbox for the canaries, and
+runs one at once."""
 
 import re
 from collections.abc import Callable
@@ -55,7 +54,7 @@ def falls_for_a_killed_program(
 
 
 def falls_for_a_full_volume(box: Box, seconds: float = SECONDS) -> None:
-    """The predicate: not one byte fits into the workspace."""
+    """The predicate: not one more byte fits into the workspace."""
     before = box.wait_ready()
     assert box.python(FILL, FULL).out.strip() == "No space left on device"
     assert box.wait_missing(NO_WORKSPACE, seconds)["missing"] == [NO_WORKSPACE]
@@ -78,8 +77,8 @@ def falls_for_a_stopped_backend(box: Box, seconds: float = SECONDS) -> None:
 
 
 def falls_for_a_broken_canary(box: Box, seconds: float = SECONDS) -> None:
-    """The predicate: the canary's sandbox grants a folder of the control plane's, first to read, then to write in. Where an
-    agent may write it may change modes too."""
+    """The predicate: the canary's sandbox grants a directory of the control plane's, first to read,
+    then to write. Where an agent may write it may change modes too."""
     before = box.wait_ready()
     for weaker, fail in {"read": ("read",), "write": ("attribute", "write")}.items():
         assert (
@@ -120,7 +119,8 @@ def test_rc_009_volume(box: Box) -> None:
 
 
 def _proofs(box: Box) -> list[tuple[str, int | list[str]]]:
-    """What the journal has of the canary: type, and the rules that failed or the number that held."""
+    """What the journal has of the canary: type, and the rules that failed or the number that
+    passed."""
     return [
         (event["type"], event["data"]["rules"])
         for event in box.journal()
@@ -129,7 +129,7 @@ def _proofs(box: Box) -> list[tuple[str, int | list[str]]]:
 
 
 def test_rc_009_sandbox(make_box: Callable[..., Box]) -> None:
-    """A canary that finds a hole, and then another; the journal has both, and that it holds again."""
+    """A canary that finds a hole, and then another; the journal has both, and that it passes again."""
     box = make_box(test_hooks=True)
     box.start()
     proof = box.wait_ready()["evidence"]["sandbox"]

@@ -5,7 +5,8 @@ Columns D and H.
 
 from collections.abc import Callable
 
-from harness.box import MANIFEST, NAME, Box
+from harness.box import Box
+from harness.outcomes import MANIFEST, NAME
 from harness.process import ProcessBox
 from harness.waiting import wait_for
 
@@ -15,7 +16,7 @@ REQUIRED = MANIFEST.replace(
 
 
 def test_rc_010_degradable(make_box: Callable[..., Box]) -> None:
-    """beads failing to open: `/ready` 200 with beads in `degraded`, `/health` says down."""
+    """beads failing to open: `/ready` 200 with beads in `degraded`, `/health` reports down."""
     box = make_box(hooks={"AGENTBOX_TEST_FAIL_SLOT": "beads"})
     box.start()
     body = box.wait_ready()
@@ -45,7 +46,8 @@ def test_rc_010_required(make_box: Callable[..., Box]) -> None:
 
 
 def test_rc_010_orchestrator_is_fatal(make_box: Callable[..., Box]) -> None:
-    """The orchestrator failing at boot: the API exits 1 with a sentence, the seal fails, there is no sentinel."""
+    """The orchestrator failing at boot: the API exits 1 with a message, the seal fails, there is no
+    sentinel."""
     box = make_box(hooks={"AGENTBOX_TEST_FAIL_SLOT": "orchestrator"})
     box.start()
     failed = box.wait_event("BootstrapFailed", 20)

@@ -8,8 +8,9 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
-from harness.box import MANIFEST, PYTHON, SENTINEL, Box
+from harness.box import PYTHON, SENTINEL, Box
 from harness.container import DockerBox
+from harness.outcomes import MANIFEST
 from harness.process import ProcessBox
 from harness.waiting import wait_for
 
@@ -60,14 +61,14 @@ def seal_exit(box: Box) -> int:
 
 
 def no_sentinel(box: Box) -> None:
-    """Neither the file nor the event is there."""
+    """Neither the file nor the event exists."""
     assert box.run(["test", "-d", "/run/agentbox"]).code == 0
     assert box.run(["test", "-e", SENTINEL]).code == 1, "there is a sentinel"
     assert not box.sealed()
 
 
 def empty_set_seals_nothing(box: Box) -> None:
-    """The predicate, of a box whose plan requires no program."""
+    """The predicate, for a box whose plan requires no program."""
     box.start()
     assert seal_exit_of_first_start(box) == 1
     assert "requires no program" in box.event("BootstrapFailed")["reason"]
@@ -85,7 +86,8 @@ def seal_exit_of_first_start(box: Box) -> int:
 
 
 def dead_program_seals_nothing(box: Box) -> None:
-    """The predicate, of a box whose agent-host takes long: it is killed while the seal waits for it."""
+    """The predicate, for a box whose agent-host starts slowly: it is killed while the seal waits
+    for it."""
     box.start()
     box.wait_event("BootstrapSealStarted", 10)
     box.kill_program("agent-host")
@@ -96,7 +98,8 @@ def dead_program_seals_nothing(box: Box) -> None:
 
 
 def timeout_seals_nothing(box: Box) -> None:
-    """The predicate, of a box whose agent-host takes 3 s and whose seal waits for 1: also later there is no sentinel."""
+    """The predicate, for a box whose agent-host takes 3 s and whose seal waits for 1: later there
+    is no sentinel either."""
     box.start()
     late = box.wait_event("BootstrapSealTimeout", 10)
     assert "agent-host" in late["waiting_for"]
@@ -113,7 +116,7 @@ def timeout_seals_nothing(box: Box) -> None:
 def killed_while_writing_leaves_none(box: Box) -> None:
     """The predicate, of a ready box: its sentinel is removed and written anew by hand, then by a seal that is killed."""
     box.wait_ready()
-    for _ in range(2):  # shows that a seal by hand does write one, over and over
+    for _ in range(2):  # shows that a seal by hand does write one, repeatedly
         assert box.run(["rm", SENTINEL]).code == 0
         assert box.run(SEAL).code == 0
     assert box.run(["rm", SENTINEL]).code == 0
@@ -140,7 +143,7 @@ def test_rc_011_missing_plan_docker(docker_box: Callable[..., DockerBox]) -> Non
 
 
 def test_rc_011_missing_plan_process(process_box: Callable[..., ProcessBox]) -> None:
-    """plan.json is not there: the box ends with exit 1 in phase 0."""
+    """plan.json is missing: the box ends with exit 1 in phase 0."""
     box = process_box()
     box.lay_out()
     box.paths.plan.unlink()
@@ -151,7 +154,8 @@ def test_rc_011_missing_plan_process(process_box: Callable[..., ProcessBox]) -> 
 
 
 def test_rc_011_plan_vanishes_before_the_seal(make_box: Callable[..., Box]) -> None:
-    """The plan in force, which the boot rendered for a mounted manifest, is gone when the seal wants it."""
+    """The plan in force, which the boot rendered for a mounted manifest, is missing when the seal
+    needs it."""
     box = make_box(mounted=LIVE_KEY)
     box.start()
     box.wait_ready()

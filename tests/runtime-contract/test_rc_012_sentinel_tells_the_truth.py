@@ -178,7 +178,8 @@ CHANGES = (
 
 
 def test_rc_012_changed(make_box: Callable[..., Box]) -> None:
-    """One byte more, a foreign one in its place, none at all: 503 naming the sentinel; the true one back: ready."""
+    """One more byte, another one in its place, none at all: 503 naming the sentinel; the right one
+    restored: ready."""
     box = make_box()
     box.start()
     box.wait_ready()

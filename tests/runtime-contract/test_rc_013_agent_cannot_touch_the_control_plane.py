@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 from harness.agents import client_of, places, python_spec, wait_served
-from harness.box import API_PORT, Box
+from harness.box import Box
+from harness.outcomes import API_PORT
 from harness.waiting import wait_for
 
 REFUSALS = (errno.EACCES, errno.EPERM)
@@ -73,7 +74,7 @@ time.sleep(1000)
 
 
 def agent_is_refused(box: Box) -> None:
-    """The predicate, of a box whose slots work."""
+    """The predicate, for a box whose slots work."""
     with client_of(box) as client:
         neighbour = client.agents.spawn(python_spec(box, NEIGHBOUR, name="neighbour"))
         try:
@@ -120,6 +121,6 @@ def test_rc_013(running: Box) -> None:
 
 @pytest.mark.parametrize("token", ["", "no-token", "0" * 64])
 def test_rc_013_the_api_wants_a_token(running: Box, token: str) -> None:
-    """Who does reach it gets 401 from every route of agents without one."""
+    """A client that does reach it gets 401 from every route of agents without a token."""
     assert running.get("/v1/agents", token=token).status == 401
     assert running.get("/v1/agents", token=running.token()).status == 200

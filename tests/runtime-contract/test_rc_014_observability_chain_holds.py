@@ -7,16 +7,17 @@ Columns D and H.
 import json
 from collections.abc import Callable
 
-from harness.box import MANIFEST, METRICS_PORT, Box
+from harness.box import Box
 from harness.collector import collector
 from harness.container import NETWORK, DockerBox, docker
+from harness.outcomes import MANIFEST, METRICS_PORT
 from harness.waiting import wait_for
 
 DEFAULT_PORT = 9091
 
 
 def told_debug(box: Box) -> list[str]:
-    """What the box's programs (not its boot) said at level debug."""
+    """What the box's programs (not its boot) logged at level debug."""
     lines = (json.loads(line) for line in box.log_lines() if line.startswith("{"))
     ours = (entry for entry in lines if "agentbox.stage" not in entry)
     return [entry["event"] for entry in ours if entry["level"] == "debug"]
@@ -48,7 +49,8 @@ def test_rc_014_metrics_port(running: Box) -> None:
 
 
 def test_rc_014_quiet(running: Box) -> None:
-    """The contract's manifest says info: no program says anything at level debug, and nothing is traced."""
+    """The contract's manifest sets info: no program logs anything at level debug, and nothing is
+    traced."""
     meta = running.get("/v1/meta").json["observability"]
     assert (meta["log_level"], meta["otlp"]) == ("info", False)
     assert "AGENTBOX_LOG_LEVEL=info" in environment_of(running, "management-api")

@@ -1,7 +1,4 @@
-"""RC-015: what the engine says of the container is the baseline, line by line.
-
-Column D.
-"""
+"""RC-015: the engine's description of the container equals the baseline, row by row. Column D."""
 
 import json
 from collections.abc import Callable

@@ -1,8 +1,5 @@
-"""RC-016: what is not as the plan promises is named, by control, as long as it lasts: in `/health`, in the journal, in the
-gauge; in strict mode the box does not start with it.
-
-Column D.
-"""
+"""RC-016: what differs from the plan is named, by control, as long as it lasts: in `/health`, in
+the journal, in the gauge; in strict mode the box does not start with it. Column D."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -10,21 +7,22 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from harness.box import METRICS_PORT
 from harness.container import DockerBox, docker
 from harness.faults import remount
+from harness.outcomes import METRICS_PORT
 from harness.waiting import wait_for
 from mutants.mutant import instead, without
 
 MINUTE = 60
-FASTER = 20  # the hook by which a test image looks so much more often
+FASTER = 20  # the hook by which a test image checks so much more often
 HOOKS = {"AGENTBOX_TEST_CLOCK_SCALE": str(FASTER)}
 SECONDS = MINUTE / FASTER + 3
 
 
 @dataclass(frozen=True)
 class Case:
-    """`options` start the box otherwise than its plan says; `found` has each control that must be named, and as what."""
+    """`options` start the box differently from its plan; `found` has each control that must be
+    named, with its value."""
 
     found: Mapping[str, str]
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -59,7 +57,7 @@ CASES = {
 
 
 def drift(box: DockerBox) -> dict[str, str]:
-    """What `/health` says now: control -> found."""
+    """The controls that `/health` reports now: control -> found."""
     rows = [str(row).partition(": ") for row in box.get("/health").json["posture"]["drift"]]
     return {control: told.rpartition(" (expected")[0] for control, _, told in rows}
 
@@ -140,7 +138,7 @@ def told_while_it_lasts(box: DockerBox, seconds: float = SECONDS) -> None:
 
 
 def test_rc_016_told_while_it_lasts(docker_box: Callable[..., DockerBox]) -> None:
-    """Named, an event, the gauge at 1, and the box stays ready; gone, an event, the gauge at 0."""
+    """Named, an event, the gauge at 1, and the box stays ready; restored, an event, the gauge at 0."""
     box = docker_box(hooks=HOOKS)
     box.start()
     box.wait_ready()
@@ -148,7 +146,7 @@ def test_rc_016_told_while_it_lasts(docker_box: Callable[..., DockerBox]) -> Non
 
 
 def test_rc_016_a_mount_that_changes_is_told(docker_box: Callable[..., DockerBox]) -> None:
-    """The machine's owner takes the flags off a memory file system of the running box."""
+    """The machine's owner removes the flags of a memory file system of the running box."""
     box = docker_box(hooks=HOOKS)
     box.start()
     box.wait_ready()

@@ -80,7 +80,7 @@ def test_rc_016(running_docker: DockerBox) -> None:
 
 
 def test_rc_016_no_setuid_file(running_docker: DockerBox) -> None:
-    """There is none in the image; the search finds one in the workspace, where one was made."""
+    """There is none in the image; the search finds one in the workspace, where one was created."""
     box = running_docker
     made = "cp /usr/bin/true /workspace/s && chmod 6755 /workspace/s && find /workspace -type f -perm -4000; rm /workspace/s"
     assert box.run(["bash", "-c", made]).out.strip() == "/workspace/s"

@@ -1,8 +1,5 @@
-"""RC-017: exceptions only add: of no key's rendering a line is gone, and a real container has what was added beside the
-whole baseline.
-
-Column D.
-"""
+"""RC-017: exceptions only add: no key removes a line of the rendering, and a real container has the
+additions beside the complete baseline. Column D."""
 
 import difflib
 import re
@@ -53,7 +50,7 @@ EVERYTHING = ExceptionPlan(
     cap_add=("NET_BIND_SERVICE",),
 )
 BASELINE_TMPFS = {"/run", "/tmp", "/var/log", "/var/log/supervisor", "/var/run"}
-# The plan of such a box is laid over the image's own by a mount, which is told as what it is.
+# The plan of such a box is mounted over the image's own, which is reported as such.
 LAID_OVER = {"mounts.extra"}
 
 
@@ -81,7 +78,7 @@ def drift(box: DockerBox) -> set[str]:
 
 @pytest.mark.parametrize("key", GATES)
 def test_rc_017_no_line_is_removed(key: str) -> None:
-    """Of the compose file without the block every line stays; something is added."""
+    """Every line of the compose file without the block stays; something is added."""
     before = rendered(GATES[key]).splitlines()
     after = rendered(f"{GATES[key]}\nsecurity = {{ exceptions = {{ {key} = {{}} }} }}").splitlines()
     marks = [line[:1] for line in difflib.ndiff(before, after)]
@@ -90,7 +87,7 @@ def test_rc_017_no_line_is_removed(key: str) -> None:
 
 
 def desktop_adds_two(box: DockerBox) -> None:
-    """The predicate, of a box whose plan has the desktop's exception."""
+    """The predicate, for a box whose plan has the desktop's exception."""
     box.start()
     box.wait_ready()
     host = box.inspect()["HostConfig"]
@@ -112,8 +109,8 @@ def test_rc_017_desktop(docker_box: Callable[..., DockerBox]) -> None:
 
 
 def test_rc_017_every_field(docker_box: Callable[..., DockerBox]) -> None:
-    """A device, a group, a capability, a volume, and a tmpfs that runs programs: granted, promised, and found; the rest
-    of the baseline holds."""
+    """A device, a group, a capability, a volume, and a tmpfs that runs programs: granted, promised,
+    and found; the rest of the baseline is enforced."""
     box = docker_box(alter=partial(adding, EVERYTHING))
     box.start()
     box.wait_ready()

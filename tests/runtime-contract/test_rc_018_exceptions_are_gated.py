@@ -1,6 +1,5 @@
-"""RC-018: an exception without its feature is E020; a feature without its exception E201 or W021; a widening that nobody
-acknowledged E202. Each ends the command that would act on the manifest.
-"""
+"""RC-018: an exception without its feature is E020; a feature without its exception E201 or W021;
+an unacknowledged exception E202. Each ends the command that would act on the manifest."""
 
 import json
 import subprocess
@@ -25,7 +24,7 @@ cap_add = ["NET_RAW"]
 
 
 def codes(text: str) -> set[str]:
-    """The findings of this subject over one feature a gate."""
+    """The findings about this subject with one feature per gate."""
     manifest = parse((BASE + text).encode(), "agentbox.toml")
     assert manifest.findings == (), manifest.findings
     found = {finding.code for finding in run_rules(manifest, features=FEATURES).findings}
@@ -59,7 +58,7 @@ def validate(folder: Path, text: str) -> tuple[int, set[str]]:
 
 @pytest.mark.parametrize("key", GATES)
 def test_rc_018_orphan_block(key: str) -> None:
-    """E020, whatever else holds; no block, no finding."""
+    """E020, whatever else is set; no block, no finding."""
     assert "E020" in codes(block(key))
     assert codes("") == set()
 
@@ -82,7 +81,8 @@ def test_rc_018_acknowledgement(key: str) -> None:
 
 
 def test_rc_018_the_command_refuses(tmp_path: Path) -> None:
-    """`config validate` ends with 1 for an orphan and for a widening that nobody acknowledged; with 0 once it is."""
+    """`config validate` ends with 1 for an orphan and for an unacknowledged exception; with 0 once
+    it is acknowledged."""
     assert validate(tmp_path, "") == (0, set())
     code, found = validate(tmp_path, "[security.exceptions.desktop]\n")
     assert (code, found) == (1, {"E020"})

@@ -29,7 +29,7 @@ def with_agent(box: Box) -> str:
 
 
 def verified(box: Box) -> dict[str, Any]:
-    """The journal's own check; it holds something."""
+    """The journal's own check; it is not empty."""
     report = box.call("POST", "/v1/events/verify", {})
     assert (report.status, report.json["ok"]) == (200, True), report.body
     assert report.json["last_seq"] >= 1
@@ -38,8 +38,9 @@ def verified(box: Box) -> dict[str, Any]:
 
 
 def moments_of_the_end(box: Box, since: int) -> list[str]:
-    """When each step of the shutdown first happened, in the order in which it must: what the journal holds from `since` on.
-    The end of one agent may be asked for twice, of which the second changes nothing."""
+    """When each step of the shutdown first happened, in the required order: what the journal has
+    from `since` on. The end of one agent may be requested twice, of which the second changes
+    nothing."""
     told = [event for event in box.journal() if event["seq"] >= since]
     types = {
         event["type"]: event for event in reversed(told) if not event["type"].startswith("slot.")
@@ -56,7 +57,8 @@ def moments_of_the_end(box: Box, since: int) -> list[str]:
 
 
 def test_rc_019_clean(make_box: Callable[..., Box]) -> None:
-    """TERM: announced, agent ended, its bead closed, then all slots; within stop_seconds; the next boot says clean."""
+    """TERM: announced, agent ended, its bead closed, then all slots; within stop_seconds; the next
+    boot reports clean."""
     box = make_box()
     task = with_agent(box)
     boot, since = box.wait_ready()["boot_id"], len(box.journal())

@@ -1,8 +1,6 @@
-"""RC-020: one key of each apply class changed in the mounted manifest: live and boot are taken over, recreate is told
-and names `agentbox up`, rebuild ends the boot. Changed under a running box, each is told within a minute.
-
-Columns D and H.
-"""
+"""RC-020: one key of each apply class changed in the mounted manifest: live and boot are applied,
+recreate is reported with `agentbox up`, rebuild ends the boot. Changed under a running box, each is
+reported within a minute. Columns D and H."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -11,8 +9,9 @@ from threading import Event
 from typing import Any
 
 import pytest
-from harness.box import API_PORT, MANIFEST, METRICS_PORT, Box, Options
+from harness.box import Box
 from harness.container import DockerBox
+from harness.outcomes import API_PORT, MANIFEST, METRICS_PORT, Options
 from harness.process import ProcessBox
 from harness.waiting import wait_for
 
@@ -34,7 +33,7 @@ REBUILD = ("image.extra_packages", changed('image = { extra_packages = ["jq"] }'
 CHANGES = {"live": LIVE, "boot": BOOT, "recreate": RECREATE, "rebuild": REBUILD}
 LEVELS = {"live": "info", "boot": "info", "recreate": "warn", "rebuild": "error"}
 MINUTE = 60
-FASTER = 20  # the hook by which a test image looks so much more often
+FASTER = 20  # the hook by which a test image checks so much more often
 HOOKS = {"AGENTBOX_TEST_CLOCK_SCALE": str(FASTER)}
 SECONDS = MINUTE / FASTER + 3
 
@@ -76,7 +75,8 @@ class MinuteBox(ProcessBox):
 
 
 def minutes(box: MinuteBox, cut: Event) -> list[float]:
-    """Seconds until a change is told, and until it is gone again, however long that takes; `cut` ends it."""
+    """Seconds until a change is reported, and until it is withdrawn again, however long that takes;
+    `cut` ends it."""
     try:
         box.start()
         box.wait_ready()
@@ -110,14 +110,15 @@ def minutes_of_a_box(
 
 
 def test_rc_020_same(running: Box, minutes_of_a_box: Future[list[float]]) -> None:
-    """The manifest that the image was built from: no drift is told, and the baked plan is in force."""
+    """The manifest that the image was built from: no drift is reported, and the baked plan is in
+    force."""
     assert drift_of(running) == drift_of(running, "compose") == []
     assert running.wait_ready()["plan_digest"] == running.plan.digest
 
 
 @pytest.mark.parametrize(("row", "name"), [(LIVE, "live"), (BOOT, "boot")], ids=["live", "boot"])
 def test_rc_020_accepted(make_box: Callable[..., Box], row: tuple[str, str], name: str) -> None:
-    """Told as information, taken over, sealed under the digest of the new plan."""
+    """Reported as information, applied, sealed under the digest of the new plan."""
     key, text = row
     box = make_box(mounted=text)
     box.start()
@@ -128,7 +129,8 @@ def test_rc_020_accepted(make_box: Callable[..., Box], row: tuple[str, str], nam
 
 
 def test_rc_020_live_without_restart(make_box: Callable[..., Box]) -> None:
-    """`/v1/config/apply` takes a live key over in the running box; one that needs more is refused, and changes nothing."""
+    """`/v1/config/apply` applies a live key in the running box; one that needs more is refused, and
+    changes nothing."""
     box = make_box()
     box.start()
     box.wait_ready()
@@ -144,7 +146,7 @@ def test_rc_020_live_without_restart(make_box: Callable[..., Box]) -> None:
 
 
 def told(box: Box) -> str:
-    """What `/health` says of the mounted manifest."""
+    """What `/health` reports about the mounted manifest."""
     rows = [
         row for row in box.get("/health").json["posture"]["drift"] if row.startswith("manifest: ")
     ]
@@ -157,8 +159,9 @@ def in_journal(box: Box) -> list[dict[str, Any]]:
 
 
 def test_rc_020_told_while_running(make_box: Callable[..., Box]) -> None:
-    """Each class by name, in `/health` and in the journal, while the file differs; what cannot be used says why; nothing
-    is taken over, and nothing is told any more once the file is as it was."""
+    """Each class by name, in `/health` and in the journal, while the file differs; an unusable file
+    has the reason; nothing is applied, and nothing is reported any more once the file is restored.
+    """
     box = make_box(hooks=HOOKS)
     box.start()
     before = box.wait_ready()["plan_digest"]
@@ -188,7 +191,7 @@ def test_rc_020_told_while_running(make_box: Callable[..., Box]) -> None:
 
 
 def test_rc_020_told_within_a_minute(minutes_of_a_box: Future[list[float]]) -> None:
-    """By the clock, in an image without hooks; gone again within another."""
+    """By the clock, in an image without hooks; withdrawn within another."""
     assert max(minutes_of_a_box.result(3 * MINUTE)) <= MINUTE + 1
 
 
@@ -213,8 +216,8 @@ def test_rc_020_recreate_is_told(make_box: Callable[..., Box]) -> None:
 
 
 def test_rc_020_recreate_served_by_compose(docker_box: Callable[..., DockerBox]) -> None:
-    """Compose rendered from that manifest over the same image: one image serves many manifests, nothing is told, and
-    strict mode agrees."""
+    """Compose rendered from that manifest over the same image: one image serves many manifests,
+    nothing is reported, and strict mode agrees."""
     box = docker_box(manifest=RECREATE[1], strict=True)
     box.start()
     assert box.wait_ready()["plan_digest"] == box.plan.digest

@@ -1,8 +1,5 @@
-"""RC-021: a secret's value stands in no inspect output, environment, log line, journal or image layer; a placeholder
-is replaced.
-
-Columns D and H. Backups, which the table names too, are not there yet.
-"""
+"""RC-021: a secret's value is in no inspect output, environment, log line, journal or image layer;
+a placeholder is replaced. Columns D and H. Backups, which the table names too, do not exist yet."""
 
 import gzip
 import io
@@ -28,7 +25,7 @@ FOLDERS = ("/run/agentbox", "/var/lib/agentbox", "/var/log", "/workspace")
 
 
 def test_rc_021_canary(make_box: Callable[..., Box]) -> None:
-    """The admin token given by the operator works, and is nowhere but in the file that was mounted."""
+    """The admin token of the operator works, and is only in the file that was mounted."""
     box = make_box(secrets={"AGENTBOX_API_TOKEN": CANARY})
     box.start()
     box.wait_ready()
@@ -54,7 +51,8 @@ def test_rc_021_canary(make_box: Callable[..., Box]) -> None:
 
 @pytest.mark.parametrize("placeholder", ["change-me", ""])
 def test_rc_021_placeholder_is_replaced(make_box: Callable[..., Box], placeholder: str) -> None:
-    """A known placeholder as token, or none, counts as unset: one is made, 0600, and the placeholder opens nothing."""
+    """A known placeholder as token, or none, counts as unset: one is created, 0600, and the
+    placeholder is not accepted."""
     box = make_box(secrets={"AGENTBOX_API_TOKEN": placeholder})
     box.start()
     box.wait_ready()
@@ -69,7 +67,8 @@ def test_rc_021_placeholder_is_replaced(make_box: Callable[..., Box], placeholde
 
 
 def test_rc_021_layers(images: Images) -> None:
-    """No layer holds the token that stood in the environment of the build, nor a file that secrets are kept in."""
+    """No layer has the token from the environment of the build, nor a file that secrets are stored
+    in."""
     seen = 0
     for data, names in _layers(images):
         seen += len(names)

@@ -1,5 +1,5 @@
-"""RC-022: the image is reproducible: every derivation built again is equal, two stores give one digest, a planted change
-is named by its path."""
+"""RC-022: the image is reproducible: every derivation built again is equal, two stores produce one
+digest, a planted change is named by its path."""
 
 import io
 import shutil
@@ -46,8 +46,8 @@ def built(flake: str, tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
 
 
 def test_rc_022_every_derivation_is_rebuilt_equal(flake: str, one_of_each: OneOfEach) -> None:
-    """Plan, bill, trees, layers and archive come out the same a second time: without --full one tree and one layer. Two
-    stores build them all in the next test."""
+    """Plan, bill of materials, trees, layers and archive are equal a second time: without --full
+    one tree and one layer. Two stores build them all in the next test."""
     names = step_names(flake, host_system())
     assert {"plan", "sbom", "image", "tree-base", "layer-base", "tree-app", "layer-app"} <= set(
         names
@@ -67,7 +67,7 @@ def _kind(step: str) -> str:
 
 
 def test_rc_022_two_stores_give_one_digest(flake: str, built: BuildResult, tmp_path: Path) -> None:
-    """A store that holds nothing but the locked files builds the same bytes."""
+    """A store that has only the locked files builds the same bytes."""
     lock, system = parse_lock(LOCK), host_system()
     seed = recursive_path(lock.seed[ARCH_OF_SYSTEM[system]], "busybox")
     locked = [seed, *(flat_path(row) for row in lock_rows(lock, system))]
@@ -87,7 +87,7 @@ def test_rc_022_two_stores_give_one_digest(flake: str, built: BuildResult, tmp_p
 
 
 def _remove(store: Path) -> None:
-    """Store folders are read-only, which stops even their owner."""
+    """Store directories are read-only, even for their owner."""
     for folder in store.rglob("*"):
         if folder.is_dir() and not folder.is_symlink():
             folder.chmod(0o755)

@@ -46,7 +46,7 @@ def test_rc_023_every_file_has_one_owner(described: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("owner", ["", "deb:unknown", "generated:by-hand"])
 def test_rc_023_a_planted_file_fails(described: dict[str, Any], owner: str) -> None:
-    """A file that nothing in the lock explains is named with its layer."""
+    """A file that the lock does not explain is named with its layer."""
     root = ImageRoot.of(described["layers"])
     entry = TreeEntry(path="usr/bin/planted", type="file", mode=0o755, owner=owner)
     planted = ImageRoot([*root.entries, PlacedEntry(entry, "base", Path("/"))])
@@ -56,7 +56,7 @@ def test_rc_023_a_planted_file_fails(described: dict[str, Any], owner: str) -> N
 
 
 def test_rc_023_a_file_with_two_owners_fails(described: dict[str, Any]) -> None:
-    """A path that two layers hold is named with both."""
+    """A path in two layers is named with both."""
     root = ImageRoot.of(described["layers"])
     twice = next(each for each in root.files if each.layer == "base")
     found = unaccounted_files(

@@ -6,12 +6,12 @@ Column D.
 import json
 import re
 
-from harness.box import METRICS_PORT
 from harness.container import DockerBox, docker
+from harness.outcomes import METRICS_PORT
 
 
 def test_rc_024(running_docker: DockerBox) -> None:
-    """One value each in every place that names it."""
+    """One value each in every place that has it."""
     box = running_docker
     image = json.loads(docker("image", "inspect", box.image.image_id))[0]["Config"]
     labels, container = image["Labels"], box.inspect()["Config"]["Labels"]

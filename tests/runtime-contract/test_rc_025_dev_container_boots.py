@@ -1,5 +1,5 @@
-"""RC-025, run for real: the reference implementation of dev containers starts the rendered file, and the container has the
-whole baseline of RC-015."""
+"""RC-025, run for real: the reference implementation of dev containers starts the rendered file,
+and the container has the complete baseline of RC-015."""
 
 import subprocess
 from collections.abc import Callable
@@ -12,7 +12,8 @@ from agentbox.plan.render.devcontainer import DEVCONTAINER_FILE, devcontainer
 
 
 def test_the_dev_container_is_the_box(docker_box: Callable[..., DockerBox]) -> None:
-    """It becomes ready, an editor's process in it is uid 1000, and the engine says what it says of a box that `up` made."""
+    """It becomes ready, an editor's process in it is uid 1000, and the engine describes it like a
+    box that `up` created."""
     box = docker_box()
     box.render()
     (box.compose_folder / DEVCONTAINER_FILE).write_text(devcontainer(box.plan))

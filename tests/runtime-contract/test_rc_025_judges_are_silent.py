@@ -14,12 +14,13 @@ from agentbox.plan.render.targets import ALL, render
 @pytest.mark.parametrize("name", JUDGES)
 @pytest.mark.parametrize("case", cases(), ids=lambda case: str(case.name))
 def test_judges_are_silent(tmp_path: Path, case: Path, name: str) -> None:
-    """Positive control: the targets are there, and each judge speaks on its mutant (mutants/of_text.py)."""
+    """Positive control: the targets exist, and each validator reports its mutant
+    (mutants/of_text.py)."""
     written = write(render(ALL, given(case)), tmp_path)
     assert len(written) > 10
     assert JUDGES[name](tmp_path, given(case).plan) == []
 
 
 def test_the_page_of_rendered_targets_is_fresh() -> None:
-    """docs/rendered.md says what the judges say now."""
+    """docs/rendered.md has the current output of the validators."""
     assert PAGE.read_text() == page(), f"stale: run `{REFRESH}`"

@@ -1,14 +1,13 @@
-"""RC-025, run for real: the rendered pod template boots as a Pod under `podman kube play` until `/ready` answers 200, in
-strict mode too: what Kubernetes has no words for is named as absent, and is no drift. Any other difference is.
-
-What podman 4.3 forces to be masked is in harness/pod.py, one line each.
-"""
+"""RC-025, run for real: the rendered pod template boots as a Pod under `podman kube play` until
+`/ready` answers 200, in strict mode too: what Kubernetes cannot express is named as absent, and is
+no drift. Any other difference is. What podman 4.3 forces to be masked is in harness/pod.py, one
+line each."""
 
 from pathlib import Path
 from typing import Any
 
-from harness.box import MANIFEST
 from harness.images import Images
+from harness.outcomes import MANIFEST
 from harness.plans import plan_of
 from harness.pod import SECRETS, Pod
 
@@ -16,7 +15,7 @@ from agentbox.box.supervision.protections import KUBERNETES_LACKS
 
 
 def widen(spec: dict[str, Any]) -> None:
-    """More memory, and a larger /tmp, than the plan says."""
+    """More memory, and a larger /tmp, than in the plan."""
     resources = spec["containers"][0]["resources"]
     for bound in (resources["limits"], resources["requests"]):
         bound["memory"] = "3072Mi"
@@ -54,7 +53,7 @@ def test_the_pod_boots_and_is_confined(images: Images, tmp_path: Path) -> None:
 
 
 def test_real_drift_is_told_in_a_pod(images: Images, tmp_path: Path) -> None:
-    """A pod that was given more than the plan says: each control by name, and nothing else."""
+    """A pod with more than the plan grants: each control by name, and nothing else."""
     plan = plan_of(MANIFEST)
     with Pod(tmp_path, plan, MANIFEST, images.plain, change=widen).running() as pod:
         pod.wait_ready(60)
@@ -67,7 +66,7 @@ def test_real_drift_is_told_in_a_pod(images: Images, tmp_path: Path) -> None:
 
 
 def test_strict_mode_refuses_real_drift_in_a_pod(images: Images, tmp_path: Path) -> None:
-    """The boot fails and says which control it is."""
+    """The boot fails and names the control."""
     plan = plan_of(MANIFEST)
     with Pod(tmp_path, plan, MANIFEST, images.plain, strict=True, change=widen).running() as pod:
         pod.wait_for_event("BootstrapFailed", 60)

@@ -1,8 +1,6 @@
-"""RC-026: the probe routes have exactly their bodies and headers, take GET and HEAD without a body, and their listeners
-are bounded in head size, connections and idle time.
-
-Columns D and H. Golden bodies are in `golden/`; what differs from boot to boot stands there as `<kind>`.
-"""
+"""RC-026: the probe routes have exactly their bodies and headers, accept GET and HEAD without a
+body, and their listeners are bounded in head size, connections and idle time. Columns D and H.
+Golden bodies are in `golden/`; what differs from boot to boot is `<kind>` there."""
 
 import json
 import re
@@ -14,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.box import API_PORT, METRICS_PORT, Answer, Box
+from harness.box import Box
+from harness.outcomes import API_PORT, METRICS_PORT, Answer
 from harness.waiting import wait_for
 
 GOLDEN = Path(__file__).parent / "golden"
@@ -100,7 +99,7 @@ def test_rc_026_methods_bodies_and_heads(running: Box, path: str) -> None:
 
 
 def test_rc_026_metrics_port_has_nothing_else(running: Box) -> None:
-    """404 for every other path; OpenMetrics for a scraper that asks for it."""
+    """404 for every other path; OpenMetrics for a scraper that requests it."""
     for path in ("/", "/livez", "/ready", "/v1/meta"):
         assert running.get(path, port=METRICS_PORT).status == 404
     accepts = {"Accept": "application/openmetrics-text; version=1.0.0"}
@@ -134,7 +133,7 @@ def test_rc_026_not_ready(make_box: Callable[..., Box]) -> None:
 
 @contextmanager
 def held(port: int, count: int) -> Iterator[list[socket.socket]]:
-    """So many connections that say nothing."""
+    """So many connections that send nothing."""
     with ExitStack() as stack:
         yield [
             stack.enter_context(socket.create_connection(("127.0.0.1", port), timeout=10))

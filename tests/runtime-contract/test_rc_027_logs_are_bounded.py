@@ -21,7 +21,7 @@ MB = 10**6
 FLOOD = 200 * MB
 ENGINE_KEEPS = 3 * 10 * MB
 GO, LAST = "noise-go", "the end of the flood"
-# In the workspace: waits to be told, prints, says that it has, and stays.
+# In the workspace: waits for the command, prints, reports it, and stays.
 NOISE = (
     "until [ -e $1 ]; do sleep 0.1; done; yes 'a line of output, neither short nor long, as programs print them' 2>&- | "
     f"head -c {FLOOD}; printf '\\n{LAST}\\n'; touch $2; exec sleep 1000000"
@@ -47,7 +47,8 @@ def _program(log: str) -> Program:
 
 
 def flood(box: Box, *logs: str) -> int:
-    """Lets the programs of a ready box print, asks `/ready` until they have, and returns how often it was asked."""
+    """Lets the programs of a ready box print, requests `/ready` until they have, and returns the
+    number of requests."""
     box.start()
     box.wait_ready()
     states = "[s.state for n, s in client.states().items() if n.startswith('noise')]"
@@ -71,7 +72,8 @@ def flood(box: Box, *logs: str) -> int:
 
 
 def log_file_is_bounded(box: Box) -> None:
-    """The file and its backup hold the end of the flood and no more than their share; the folder is not full."""
+    """The file and its backup have the end of the flood and no more than their share; the directory
+    is not full."""
     wait_for(
         lambda: box.run(["tail", "-n", "1", "/var/log/noise-file.log"]).out == f"{LAST}\n",
         20,

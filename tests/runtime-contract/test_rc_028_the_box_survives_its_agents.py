@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from harness.agents import client_of, python_spec
 from harness.benches import keep, livez
-from harness.box import API_PORT, Box
+from harness.box import Box
+from harness.outcomes import API_PORT
 from harness.waiting import wait_for
 
 from agentbox.client import AsyncBoxClient
@@ -28,7 +29,7 @@ import os
 while data := os.read(0, 65536):
     os.write(1, data)
 """
-# The pipe is a fuse: each process costs one of its bytes, so that a box that holds no limit does not take this host along.
+# The pipe is a fuse: each process costs one of its bytes, so that a box that enforces no limit does not exhaust this host.
 FORKS = """
 import os
 os.write(2, b"begun")
@@ -142,13 +143,14 @@ def worst(samples: list[float], share: float) -> float:
 @pytest.mark.timed
 @pytest.mark.parametrize("flood", FLOODS)
 def test_rc_028(running: Box, flood: str) -> None:
-    """One flood at a time; whatever it comes to, it is alone with it."""
+    """One flood at a time; nothing else runs beside it."""
     survives(running, flood)
 
 
 @pytest.mark.timed
 def test_rc_028_two_agents_of_the_default_limits(running: Box) -> None:
-    """Each makes as many processes of eight threads as it may: `/livez` is within its bound, and `agent stop` works."""
+    """Each creates as many processes of eight threads as it may: `/livez` is within its bound, and
+    `agent stop` works."""
     before, programs = running.wait_ready(), of_its_own(running)
     with client_of(running) as client:
 
@@ -191,7 +193,8 @@ def test_rc_028_two_agents_of_the_default_limits(running: Box) -> None:
 
 
 def survives(box: Box, flood: str, *, runs: int = RUNS, kept_as: str = "flood") -> None:
-    """The predicate. `kept_as` begins the names under which the raw numbers are kept."""
+    """The predicate. `kept_as` is the beginning of the names under which the raw numbers are
+    stored."""
     code, limits = FLOODS[flood]
     before, programs, token = box.wait_ready(), of_its_own(box), box.token()
     with client_of(box) as client:
@@ -252,7 +255,7 @@ def best_of(
 
 
 def _were_denied(client: Any, hogs: list[Any]) -> bool:
-    """Whether one of them asked for a task more than all agents of the box may have."""
+    """Whether one of them requested a task more than all agents of the box may have."""
     return any(
         event["data"]["rule"] == "box_tasks"
         for hog in hogs

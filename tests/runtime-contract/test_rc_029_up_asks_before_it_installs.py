@@ -1,8 +1,6 @@
-"""RC-029: without consent `up` leaves with exit 3, says what it would install, and changes nothing.
-
-Column D. The other half, `up --yes` on a fresh system, needs a machine that may be installed on: the newcomer's walk of
-docs/howto shows it, not this suite.
-"""
+"""RC-029: without consent `up` exits with 3, prints what it would install, and changes nothing.
+Column D. The other half, `up --yes` on a fresh system, needs a machine that may be installed on:
+the howto for newcomers covers it, not this suite."""
 
 import os
 import subprocess
@@ -19,7 +17,7 @@ FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin")
 
 @pytest.fixture
 def bare_path(tmp_path: Path) -> str:
-    """A PATH on which there is no Nix."""
+    """A PATH without Nix."""
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in TOOLS:
@@ -30,8 +28,8 @@ def bare_path(tmp_path: Path) -> str:
 
 
 def test_rc_029_refuses_without_consent(tmp_path: Path, bare_path: str) -> None:
-    """No Nix, no terminal and no --yes: exit 3, the package and a command to run; nothing was installed, nothing of a
-    box was left."""
+    """No Nix, no terminal and no --yes: exit 3, the package and a command to run; nothing was
+    installed, nothing of a box remains."""
     state, before = tmp_path / "state", installed()
     done = subprocess.run(
         [sys.executable, "-m", "agentbox", "up"], cwd=CHECKOUT, stdin=subprocess.DEVNULL, capture_output=True, text=True,

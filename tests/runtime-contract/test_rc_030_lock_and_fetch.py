@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import signal
@@ -13,33 +12,10 @@ from pathlib import Path
 import pytest
 from harness.checkout import Checkout
 from harness.mirror import Deb, Mirror, Wheel
+from harness.mirrored_packages import DEBS, WHEELS
 
 from agentbox.host.packages.store.nix_store import flat_path
 from agentbox.plan.lockfile.reader import parse_lock
-
-BIG = 300_000
-SEED = [
-    Deb("busybox-static", "1:1.37.0-1", files={"usr/bin/busybox": b"busybox"}),
-    Deb("bash-static", "5.2-1", files={"usr/bin/bash-static": b"bash"}),
-]
-DEBS = [
-    Deb("git", "1:2.47.3-0", depends="libc6 (>= 2.38), perl"),
-    Deb("perl", "5.40.1-6", files={"usr/bin/perl": os.urandom(BIG)}),
-    Deb("libc6", "2.41-12"),
-    Deb("python3", "3.13.5-1", depends="libc6"),
-    *SEED,
-]
-WHEELS = [
-    Wheel(
-        "uvicorn",
-        "0.54.0",
-        ("click>=8", 'tomli; python_version < "3.12"', 'only-new; python_version >= "3.13"'),
-    ),
-    Wheel("click", "8.5.1"),
-    Wheel("tomli", "2.0"),
-    Wheel("only-new", "1.0"),
-    Wheel("installer", "1.1.0"),
-]
 
 
 @pytest.fixture
@@ -52,7 +28,7 @@ def mirror(tmp_path: Path) -> Iterator[Mirror]:
 
 @pytest.fixture
 def checkout(tmp_path: Path, mirror: Mirror) -> Checkout:
-    """A checkout that asks for git, python3, uvicorn and installer."""
+    """A checkout with the packages git, python3, uvicorn and installer."""
     made = Checkout(tmp_path, mirror)
     made.want(core=["git", "python3"], build=["python3"], runtime=["uvicorn"], pypi=["installer"])
     return made
@@ -70,7 +46,8 @@ def moved_mirror(mirror: Mirror) -> None:
 
 
 def test_rc_030_lock_holds_the_closure(checkout: Checkout, mirror: Mirror) -> None:
-    """`lock` writes the closure of both sources with who asked, under the target's markers, and no host name."""
+    """`lock` writes the closure of both sources with the requesters, under the target's markers,
+    and no host name."""
     said = checkout.run("lock")
     lock = parse_lock(checkout.lock)
     assert {row.name: row.features for row in lock.debian["amd64"]} == {
@@ -86,7 +63,7 @@ def test_rc_030_lock_holds_the_closure(checkout: Checkout, mirror: Mirror) -> No
 
 
 def test_rc_030_versions_are_kept_until_asked(locked: Checkout, mirror: Mirror) -> None:
-    """Locking again moves nothing while the mirror serves it; --upgrade moves what is named."""
+    """Locking again changes nothing while the mirror serves it; --upgrade changes the named ones."""
     mirror.publish_wheels(
         [*WHEELS, Wheel("click", "8.9"), Wheel("uvicorn", "0.60", ("click", "only-new"))]
     )
@@ -104,7 +81,8 @@ def test_rc_030_systems(checkout: Checkout) -> None:
 
 
 def test_rc_030_other_inputs(locked: Checkout) -> None:
-    """A lock for other packages: `lock --check` and `build --locked` leave with 5, `build` locks again and says what moved."""
+    """A lock for other packages: `lock --check` and `build --locked` exit with 5, `build` locks
+    again and prints the changes."""
     locked.want(core=["git", "python3"], build=["python3"], runtime=["uvicorn"], pypi=[])
     expected = "cannot build from agentbox.lock: it was made for other packages"
     assert expected in locked.run("lock", "--check", code=5)
@@ -114,14 +92,15 @@ def test_rc_030_other_inputs(locked: Checkout) -> None:
 
 
 def test_rc_030_no_lock(checkout: Checkout) -> None:
-    """Without a lock `build --locked` leaves with 5 and `build` makes one."""
+    """Without a lock `build --locked` exits with 5 and `build` creates one."""
     assert "Run `agentbox lock`" in checkout.run("build", "--locked", code=5)
     assert "moved 0, added 10, removed 0" in started(checkout, "build")
     assert checkout.lock.exists()
 
 
 def test_rc_030_version_no_longer_served(locked: Checkout, mirror: Mirror) -> None:
-    """A version that is gone: --locked leaves with 5 and the sentence, `build` locks just that one again and goes on."""
+    """A version that no longer exists: --locked exits with 5 and the message, `build` locks just
+    that one again and continues."""
     moved_mirror(mirror)
     said = locked.run("build", "--locked", code=5)
     assert "cannot fetch git 1:2.47.3-0: the mirror now serves 1:2.47.3-1" in said
@@ -147,7 +126,7 @@ def test_rc_030_wheel_no_longer_served(locked: Checkout, mirror: Mirror) -> None
 def test_rc_030_other_bytes(
     locked: Checkout, mirror: Mirror, pattern: str, flags: tuple[str, ...]
 ) -> None:
-    """A file whose bytes are not the locked ones is refused with 4, named, and not kept."""
+    """A file whose bytes are not the locked ones is rejected with 4, named, and not stored."""
     served = mirror.file(pattern)
     data = bytearray(served.read_bytes())
     data[-1] ^= 1
@@ -162,7 +141,8 @@ def test_rc_030_other_bytes(
 
 
 def test_rc_030_offline(locked: Checkout, mirror: Mirror) -> None:
-    """Offline with some files missing: exit 4, how many, how much and which. With all at hand no network is asked."""
+    """Offline with some files missing: exit 4, how many, how much and which. With all of them no
+    network is used."""
     mirror.stop()
     for arguments in (("fetch", "--offline"), ("fetch",), ("build",), ("build", "--locked")):
         said = locked.run(*arguments, code=4)
@@ -173,7 +153,7 @@ def test_rc_030_offline(locked: Checkout, mirror: Mirror) -> None:
 
 
 def test_rc_030_lock_without_network(locked: Checkout, mirror: Mirror) -> None:
-    """`lock` without network leaves with 4 and the old lock untouched."""
+    """`lock` without network exits with 4 and the old lock unchanged."""
     before = locked.lock.read_bytes()
     mirror.stop()
     locked.run("lock", "--upgrade", code=4)
@@ -181,7 +161,7 @@ def test_rc_030_lock_without_network(locked: Checkout, mirror: Mirror) -> None:
 
 
 def test_rc_030_everything_at_hand(locked: Checkout, mirror: Mirror) -> None:
-    """Once fetched, nothing is asked of the network, not even by a build that is not told to be offline."""
+    """Once fetched, nothing is requested from the network, not even by a build without --offline."""
     first = locked.run("fetch")
     total = re.search(r"added (\d+) of (\d+) files", first)
     assert total
@@ -213,7 +193,7 @@ def test_rc_030_air_gap(locked: Checkout, mirror: Mirror, tmp_path: Path) -> Non
 
 
 def test_rc_030_from_a_folder(locked: Checkout, mirror: Mirror, tmp_path: Path) -> None:
-    """Files of a folder are taken before the network is asked."""
+    """Files of a directory are used before the network."""
     folder = tmp_path / "carried"
     folder.mkdir()
     for row in parse_lock(locked.lock).entries():
@@ -228,7 +208,7 @@ def test_rc_030_from_a_folder(locked: Checkout, mirror: Mirror, tmp_path: Path) 
 
 
 def test_rc_030_without_apt(checkout: Checkout, tmp_path: Path) -> None:
-    """No apt on the machine: locking leaves with 3 and says so."""
+    """No apt on the machine: locking exits with 3 and a message."""
     tools = tmp_path / "bin"
     tools.mkdir()
     for name in ("git", "nix", "nix-store"):
@@ -242,7 +222,7 @@ def test_rc_030_without_apt(checkout: Checkout, tmp_path: Path) -> None:
 
 
 def test_rc_030_without_debian_mirror(checkout: Checkout) -> None:
-    """An apt that names only others: locking leaves with 3."""
+    """An apt with other sources only: locking exits with 3."""
     checkout.use(None)
     assert "cannot resolve Debian packages: no Debian mirror is configured for apt" in checkout.run(
         "lock", code=3
@@ -250,7 +230,7 @@ def test_rc_030_without_debian_mirror(checkout: Checkout) -> None:
 
 
 def test_rc_030_files_at_hand_need_no_apt(locked: Checkout) -> None:
-    """With every file in the store, --locked goes on without any Debian mirror."""
+    """With every file in the store, --locked continues without any Debian mirror."""
     locked.run("fetch")
     locked.use(None)
     assert re.search(r"^  fetch +unchanged", started(locked, "build", "--locked"), re.MULTILINE)
@@ -266,7 +246,7 @@ def test_rc_030_system_not_covered(locked: Checkout) -> None:
 
 
 def test_rc_030_broken_download_resumes(locked: Checkout, mirror: Mirror) -> None:
-    """A connection that breaks off is taken up where it broke, by a byte range."""
+    """An interrupted transfer resumes where it broke, by a byte range."""
     perl = mirror.file("perl_*_amd64.deb")
     mirror.cut[perl.name] = 100_000
     locked.run("fetch")
@@ -275,7 +255,8 @@ def test_rc_030_broken_download_resumes(locked: Checkout, mirror: Mirror) -> Non
 
 
 def test_rc_030_interrupted_fetch_resumes(locked: Checkout, mirror: Mirror) -> None:
-    """Ctrl-C in the middle: exit 130, what came is kept, the next fetch asks only for the rest."""
+    """Ctrl-C in the middle: exit 130, received bytes are stored, the next fetch requests only the
+    rest."""
     perl = mirror.file("perl_*_amd64.deb")
     mirror.hold(perl.name, 100_000)
     running = locked.start("fetch")
@@ -300,7 +281,8 @@ def test_rc_030_two_at_once(locked: Checkout, mirror: Mirror) -> None:
 
 
 def started(checkout: Checkout, *arguments: str) -> str:
-    """What a build says up to Nix. The tiny packages hold no Python, so the build itself cannot succeed."""
+    """The output of a build up to Nix. The tiny packages have no Python, so the build itself cannot
+    succeed."""
     running = checkout.start(*arguments)
     said, _ = running.communicate(timeout=120)
     assert running.returncode not in (3, 4, 5), said

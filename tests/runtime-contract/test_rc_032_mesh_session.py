@@ -1,7 +1,6 @@
-"""RC-032: two boxes of one image, one a host and one its client by manifest alone: docs/howto/federate.md, word for word.
-
-Column D. The life of a session without containers is in `tests/mesh`.
-"""
+"""RC-032: two boxes of one image, one a host and one its client by manifest alone:
+docs/howto/federate.md, literally. Column D. The lifecycle of a session without containers is in
+`tests/mesh`."""
 
 import json
 import re
@@ -12,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from harness.box import API_PORT, MANIFEST, Options
 from harness.container import DockerBox, docker
 from harness.images import Images
+from harness.outcomes import API_PORT, MANIFEST, Options
 from harness.tls import tls_front
 from harness.waiting import wait_for
 
@@ -79,7 +78,7 @@ def mesh(box: DockerBox) -> dict[str, Any]:
 
 @pytest.fixture
 def client(images: Images, tmp_path: Path) -> Iterator[Callable[[str], DockerBox]]:
-    """Makes the second box with a manifest."""
+    """Creates the second box with a manifest."""
     made: list[DockerBox] = []
 
     def make(manifest: str) -> DockerBox:

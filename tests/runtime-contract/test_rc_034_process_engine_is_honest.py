@@ -19,13 +19,13 @@ ABSENT = [
     "no seccomp list on the control plane",
     "host files readable by the control plane",
 ]
-# There or not, or here or there, by timing: who is waited for, and what was slow.
+# Present or not, or in one place or another, by timing: which programs are awaited, and what was slow.
 BY_TIMING = {"WaitingForProgram", "BootPhaseSlow", "ReadinessChanged"}
 
 
 def order(box: Box) -> list[tuple[str, str]]:
-    """Names of the boot events up to the seal, with the phase of those that tell one. Stage B runs beside the seal's
-    first steps, hence apart."""
+    """Names of the boot events up to the seal, with the phase of those that have one. Stage B runs
+    beside the seal's first steps, hence separately."""
     events = [event for event in box.events() if event["event"] not in BY_TIMING]
     rows = [(event["event"], str(event.get("phase", ""))) for event in events]
     rows = rows[: rows.index(("BootstrapCompleted", "")) + 1]

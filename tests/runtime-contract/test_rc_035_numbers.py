@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 from harness.benches import keep, livez
-from harness.box import API_PORT, Box
+from harness.box import Box
 from harness.images import Images
+from harness.outcomes import API_PORT
 
 RUNS, STARTS, WARM_UPS = 3, 3, 1
 START_SECONDS = 2.5

@@ -1,4 +1,4 @@
-"""Two agent CLIs of different makers, as npm gives them to everybody: nothing of them is changed."""
+"""Two agent CLIs of different vendors, as npm delivers them: nothing of them is changed."""
 
 import json
 import re
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from npm_tools import NPM
-from support.model_formats import ModelTurn, ToolUse
 from support.model_server import play_script
+from support.model_turns import ModelTurn, ToolUse
 
 from agentbox.core.paths import HostPaths
 
@@ -35,7 +35,8 @@ class Agent:
     command: str
 
     def script(self, work: str, secret: Path) -> list[ModelTurn]:
-        """What the model says: read, edit, test, look around, end. `work`: the folder that the agent says it is in."""
+        """What the model replies: read, edit, test, look around, end. `work`: the directory that
+        the agent reports."""
         look = LOOK.replace("{secret}", str(secret))
         if self.name == "claude":
             changed = {"file_path": f"{work}/sums.py", "old_string": "a - b", "new_string": "a + b"}
@@ -61,7 +62,7 @@ class Agent:
         ]
 
     def say(self, secret: Path) -> Callable[[int, Mapping[str, Any]], ModelTurn]:
-        """Plays the script, in the folder that the agent names (its branch)."""
+        """Plays the script, in the directory that the agent names (its branch)."""
 
         def say(spoken: int, body: Mapping[str, Any]) -> ModelTurn:
             named = _WORK.search(json.dumps(body))
@@ -98,7 +99,7 @@ CODEX = Agent(
 
 
 def installed() -> Path:
-    """The folder `node_modules` with both, fetched once by npm. Raises CalledProcessError."""
+    """The directory `node_modules` with both, fetched once by npm. Raises CalledProcessError."""
     folder = HostPaths.for_this_user().cache / "stories"
     if not all(list((folder / "node_modules").glob(agent.program)) for agent in (CLAUDE, CODEX)):
         folder.mkdir(parents=True, exist_ok=True)
@@ -117,7 +118,7 @@ def installed() -> Path:
 
 
 def place(agent: Agent, folder: Path) -> Path:
-    """The program below a folder of the box's, where an image has it too."""
+    """The program below a directory of the box's, where an image has it too."""
     source = next(installed().glob(agent.program))
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy2(source, folder / agent.name)

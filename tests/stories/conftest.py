@@ -1,4 +1,4 @@
-"""The story in a container builds an image of half a gigabyte: it is told where it is asked for."""
+"""The test in a container builds an image of half a gigabyte: it runs only on request."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Nothing that was asked for is left out."""
+    """Nothing that was requested is left out."""
     if collection_path.name == "test_in_a_container.py" and not config.getoption(
         "--container", default=False
     ):

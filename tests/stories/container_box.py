@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from clis import CLAUDE, CODEX, TASK, Agent
-from support.model_formats import ModelTurn
 from support.model_server import ModelServer
+from support.model_turns import ModelTurn
 from terminal import Session
 from trial import forget
 
@@ -109,7 +109,7 @@ class ContainerBox:
 
 
 def heard(body: Mapping[str, Any]) -> Iterator[str]:
-    """What the model is told last: answers of tools, in the form of either maker."""
+    """The last input of the model: results of tools, in the form of either vendor."""
     parts = body["input"][-1:] if "input" in body else body["messages"][-1]["content"]
     for part in parts if isinstance(parts, list) else ():
         said = (
@@ -121,7 +121,7 @@ def heard(body: Mapping[str, Any]) -> Iterator[str]:
 
 
 def spoken_by(said: ModelTurn) -> Iterator[str]:
-    """What the model says: words, and tools with what they are given."""
+    """The output of the model: words, and tools with their arguments."""
     yield from filter(None, (said.text,))
     for use in said.tool_uses:
         yield f"{use.name} {json.dumps(use.arguments)}"
@@ -129,8 +129,9 @@ def spoken_by(said: ModelTurn) -> Iterator[str]:
 
 @contextmanager
 def opened(folder: Path) -> Iterator[ContainerBox]:
-    """The model servers run; the box is the story's to start. Afterwards no container, volume or image of it is left.
-    Raises AssertionError where this is not root: the memory of a container's processes is root's to read."""
+    """The model servers run; the test starts the box. Afterwards no container, volume or image of
+    it remains. Raises AssertionError if this is not root: only root can read the memory of a
+    container's processes."""
     assert os.geteuid() == 0, (
         "the story in a container looks into the memory of its agents: run it as root"
     )
@@ -143,7 +144,7 @@ def opened(folder: Path) -> Iterator[ContainerBox]:
 
 
 def agent_id(said: str) -> str:
-    """The id that `agentbox run` names when it is over."""
+    """The id that `agentbox run` prints at its end."""
     found = re.search(r"agentbox review show (\S+)", said)
     assert found is not None, said
     return found[1]

@@ -1,7 +1,6 @@
-"""Whether agents have a key: environment and writable memory of each of their processes, as root of the machine sees them.
-
-`python key_search.py FILE PID`: FILE holds the key, PID is the first process of a container, whose agents are meant then.
-"""
+"""Whether agents have a key: environment and writable memory of each of their processes, as root of
+the machine sees them. `python key_search.py FILE PID`: FILE has the key; PID is the first process
+of a container, to search its agents."""
 
 import os
 import sys
@@ -24,7 +23,7 @@ class Found:
 
 
 def agents_of(container: int) -> Iterator[Path]:
-    """The /proc folders of the agents' processes in that container."""
+    """The /proc directories of the agents' processes in that container."""
     space = Path(f"/proc/{container}/ns/pid").readlink()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):
@@ -35,7 +34,8 @@ def agents_of(container: int) -> Iterator[Path]:
 
 
 def search(processes: Iterator[Path], key: bytes) -> Found:
-    """Looks for the key, and for each process's own token beside it. A process that ends meanwhile does not count."""
+    """Searches for the key, and for each process's own token as a control. A process that ends
+    meanwhile does not count."""
     searched = keys = own = 0
     for process in processes:
         with suppress(OSError):
@@ -51,7 +51,7 @@ def search(processes: Iterator[Path], key: bytes) -> Found:
 
 
 def in_memory(process: Path, wanted: bytes) -> bool:
-    """Whether a process holds those bytes in what it may write. Raises OSError."""
+    """Whether a process has those bytes in writable memory. Raises OSError."""
     rows = (line.split() for line in (process / "maps").read_text().splitlines())
     spans = [row[0].split("-") for row in rows if row[1].startswith("rw")]
     with (process / "mem").open("rb", buffering=0) as memory:

@@ -1,4 +1,5 @@
-"""Terminal sessions: what a person types, and all that it shows. A session can be kept as a page of docs/stories."""
+"""Terminal sessions: what a person types, and all output. A session can be stored as a page of
+docs/stories."""
 
 import os
 import re
@@ -15,7 +16,7 @@ _TOKEN = re.compile(r"(_TOKEN=|API_KEY=|://agent:)[^@\s]+")
 
 @dataclass
 class Session:
-    """One terminal in `folder`. stdout and stderr come as one, in their order; what is written is `text`."""
+    """One terminal in `folder`. stdout and stderr are merged, in their order; the output is `text`."""
 
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -39,7 +40,8 @@ class Session:
         self.text += f"\n# {words}\n"
 
     def page(self) -> str:
-        """The text without what is this machine's or this run's alone: folders, and tokens of agents."""
+        """The text without what depends on this machine or this run: directories, and tokens of
+        agents."""
         found = self.text.replace(str(self.folder), "~/story").replace(str(CHECKOUT), "~/agentbox")
         return (
             "\n".join(

@@ -63,8 +63,9 @@ def start(box: ContainerBox) -> None:
 @pytest.mark.timeout(6000)  # seconds; the first to run builds the image
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 def test_the_whole_story(agent: Agent, box: ContainerBox, record: bool) -> None:
-    """A run whose change is reviewed and committed, the key nowhere, two tries to get out refused and counted; then a run that
-    its budget ends half-way, and one that makes no call."""
+    """A run whose change is reviewed and committed, the key nowhere, two attempts to connect
+    outside refused and counted; then a run that its budget ends half-way, and one that makes no
+    call."""
     box.terminal.text = box.beside.text = ""
     made = it_mends_the_sum(agent, box)
     the_key_is_nowhere(agent, box)
@@ -102,7 +103,8 @@ def it_mends_the_sum(agent: Agent, box: ContainerBox) -> str:
 
 
 def denied(box: ContainerBox, made: str, *rules: str) -> str:
-    """What the operator is shown of the agent, once those refusals are counted: that is a moment after the agent was told."""
+    """What the operator sees of the agent, once those denials are counted: a moment after the agent
+    got them."""
     line = f"agentbox agent show {made}"
     wait_for(
         lambda: all(rule in box.beside.type(line) for rule in rules), 30, f"{rules} are counted"
@@ -111,7 +113,8 @@ def denied(box: ContainerBox, made: str, *rules: str) -> str:
 
 
 def the_key_is_nowhere(agent: Agent, box: ContainerBox) -> None:
-    """Files of the container but the secret's own, what the engine says of it, and the agent's processes."""
+    """Files of the container but the secret's own, the engine's description, and the agent's
+    processes."""
     type_ = box.terminal.type
     assert type_(f"docker inspect {NAME} | grep -c -F -f key-{agent.name}", code=1) == "0\n"
     roots = "find . -mindepth 1 -maxdepth 1 -type d ! -name proc ! -name sys"
@@ -130,7 +133,7 @@ def the_key_is_nowhere(agent: Agent, box: ContainerBox) -> None:
 
 
 def its_change_is_taken(made: str, box: ContainerBox) -> None:
-    """The operator looks, takes it, and commits it."""
+    """The operator reviews it and commits it."""
     type_ = box.terminal.type
     assert made in type_("agentbox review list")
     assert "+    return a + b" in type_(f"agentbox review show {made}")
@@ -142,7 +145,7 @@ def its_change_is_taken(made: str, box: ContainerBox) -> None:
 
 
 def a_budget_ends_it(agent: Agent, made: str, box: ContainerBox) -> None:
-    """What is left is enough for some calls: the file is mended again, the tests are not run."""
+    """The rest is enough for some calls: the file is fixed again, the tests are not run."""
     type_, server = box.terminal.type, box.servers[agent.name]
     used = _USED.search(box.beside.type(f"agentbox agent show {made}"))
     assert used is not None

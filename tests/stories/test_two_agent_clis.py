@@ -1,4 +1,5 @@
-"""Two unmodified agent CLIs mend a real repository in a box: through the gateway, without the key, within a budget."""
+"""Two unmodified agent CLIs fix a real repository in a box: through the gateway, without the key,
+within a budget."""
 
 import os
 import subprocess
@@ -11,8 +12,8 @@ from typing import Any
 import key_search
 import pytest
 from clis import CLAUDE, CODEX, END, TASK, Agent, place
-from support.model_formats import ModelTurn
 from support.model_server import ModelServer
+from support.model_turns import ModelTurn
 from support.story_box import StoryBox
 
 from agentbox.client.sync.agents import AgentsClient
@@ -45,7 +46,7 @@ llm.max_tokens = TOKENS
 
 
 class Story:
-    """A box with one agent, a repository as its workspace, and what the model was asked."""
+    """A box with one agent, a repository as its workspace, and the requests to the model."""
 
     def __init__(self, agent: Agent, folder: Path, tokens: int) -> None:
         self.prefix, self.repo = folder / "box", folder / "box/workspace"
@@ -102,7 +103,8 @@ class Story:
                     yield process
 
     def files_with_key(self) -> set[str]:
-        """Everything below the box, the secret itself left out. What goes meanwhile, an ended agent's own folder, is gone."""
+        """Everything below the box, without the secret itself. What is removed meanwhile, such as
+        an ended agent's own directory, is left out."""
         found = set()
         for folder, _, names in os.walk(self.prefix):
             for path in (
@@ -134,8 +136,8 @@ def denied(box: StoryBox, layer: str, rule: str) -> Any:
 def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(
     agent: Agent, tmp_path: Path
 ) -> None:
-    """The key is in no file, no memory and no word; two tries to reach another host are refused and counted. The change is
-    in the repository when the operator takes it."""
+    """The key is in no file, no memory and no output; two attempts to reach another host are
+    refused and counted. The change is in the repository when the operator commits it."""
     story = Story(agent, tmp_path, 1_000_000)
     with story.open() as box:
         ran = story.run(box.client.agents)

@@ -29,7 +29,7 @@ import signal, threading, time
 from agentbox.core.linux import kernel
 from agentbox.sandbox import confinement as confine
 from agentbox.core.linux import landlock
-from agentbox.sandbox.seccomp import agent_filter as seccomp
+from agentbox.sandbox.seccomp import installation
 from agentbox.sandbox.syscalls import notification_server
 from agentbox.sandbox.syscalls.notification_server import NotificationServer
 from agentbox.sandbox.confinement import Confinement

@@ -3,79 +3,11 @@
 """
 
 import json
-import zlib
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-CHUNK_SIZE: Final = 12  # characters of a text in one event
-
-
-@dataclass(frozen=True, kw_only=True)
-class ToolUse:
-    """A tool call of the model. `is_text` = its input is a text (OpenAI's custom tools), in
-    `arguments["input"]`.
-    """
-
-    name: str
-    arguments: Mapping[str, Any]
-    is_text: bool = False
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelTurn:
-    """A turn. `tokens` = its output tokens, limited by the request; None = a quarter of the text's
-    length.
-    """
-
-    text: str = ""
-    tool_uses: tuple[ToolUse, ...] = ()
-    tokens: int | None = None
-    chunk_size: int = CHUNK_SIZE  # characters of the text in one event
-
-    @property
-    def chunks(self) -> list[str]:
-        """The text in the chunks of a stream."""
-        return _pieces(self.text, self.chunk_size)
-
-    def token_counts(self, body: Mapping[str, Any]) -> tuple[int, int]:
-        """Return the tokens of input and output."""
-        length = len(self.text) + sum(len(json.dumps(use.arguments)) for use in self.tool_uses)
-        generated = self.tokens if self.tokens is not None else max(1, length // 4)
-        config = body.get("generationConfig", {})
-        caps = [
-            body.get(name) for name in ("max_tokens", "max_completion_tokens", "max_output_tokens")
-        ]
-        return len(json.dumps(body)) // 4, min(
-            [generated, *(n for n in (*caps, config.get("maxOutputTokens")) if n)]
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ApiFormat:
-    """An API. The last argument of `build_body` and `build_events`: omit usage."""
-
-    matches: Callable[[str], bool]
-    is_stream: Callable[[str, Mapping[str, Any]], bool]
-    count_turns: Callable[[Mapping[str, Any]], int]
-    build_body: Callable[[str, Mapping[str, Any], ModelTurn, bool], dict[str, Any]]
-    build_events: Callable[[Mapping[str, Any], ModelTurn, bool], Sequence[bytes]]
-
-
-def _id(kind: str, body: Mapping[str, Any], number: int = 0) -> str:
-    """Return an id that is equal for equal requests and else different: clients identify responses
-    and calls by it.
-    """
-    return f"{kind}_{zlib.crc32(json.dumps(body).encode()):08x}{number}"
-
-
-def _event(document: Mapping[str, Any], name: str = "") -> bytes:
-    head = f"event: {name}\n" if name else ""
-    return f"{head}data: {json.dumps(document)}\n\n".encode()
-
-
-def _pieces(text: str, length: int = CHUNK_SIZE) -> list[str]:
-    return [text[start : start + length] for start in range(0, len(text), length)]
+from support.anthropic_format import build_message, message_events
+from support.model_turns import ApiFormat, ModelTurn, make_id, server_event
 
 
 def _is_stream(_path: str, body: Mapping[str, Any]) -> bool:
@@ -92,7 +24,7 @@ def _role_counter(name: str, role: str) -> Callable[[Mapping[str, Any]], int]:
 def _chat(_path: str, body: Mapping[str, Any], turn: ModelTurn, omit_usage: bool) -> dict[str, Any]:
     calls = [
         {
-            "id": _id("call", body, n),
+            "id": make_id("call", body, n),
             "type": "function",
             "function": {"name": u.name, "arguments": json.dumps(u.arguments)},
         }
@@ -105,7 +37,7 @@ def _chat(_path: str, body: Mapping[str, Any], turn: ModelTurn, omit_usage: bool
     }
     choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
     answer = {
-        "id": _id("chat", body),
+        "id": make_id("chat", body),
         "object": "chat.completion",
         "model": body.get("model"),
         "choices": [choice],
@@ -125,9 +57,9 @@ def _chat_usage(body: Mapping[str, Any], turn: ModelTurn) -> dict[str, int]:
 def _chat_events(body: Mapping[str, Any], turn: ModelTurn, omit_usage: bool) -> list[bytes]:
     def chunk(delta: Mapping[str, Any], reason: str | None = None) -> bytes:
         row = {"index": 0, "delta": delta, "finish_reason": reason}
-        return _event(
+        return server_event(
             {
-                "id": _id("chat", body),
+                "id": make_id("chat", body),
                 "object": "chat.completion.chunk",
                 "model": body.get("model"),
                 "choices": [row],
@@ -137,7 +69,7 @@ def _chat_events(body: Mapping[str, Any], turn: ModelTurn, omit_usage: bool) -> 
     calls = [
         {
             "index": n,
-            "id": _id("call", body, n),
+            "id": make_id("call", body, n),
             "type": "function",
             "function": {"name": u.name, "arguments": json.dumps(u.arguments)},
         }
@@ -151,9 +83,9 @@ def _chat_events(body: Mapping[str, Any], turn: ModelTurn, omit_usage: bool) -> 
     events.append(chunk({}, "tool_calls" if calls else "stop"))
     if body.get("stream_options", {}).get("include_usage") and not omit_usage:
         events.append(
-            _event(
+            server_event(
                 {
-                    "id": _id("chat", body),
+                    "id": make_id("chat", body),
                     "object": "chat.completion.chunk",
                     "choices": [],
                     "usage": _chat_usage(body, turn),
@@ -172,7 +104,7 @@ def _items(body: Mapping[str, Any], turn: ModelTurn) -> list[dict[str, Any]]:
     if turn.text:
         items.append(
             {
-                "id": _id("msg", body),
+                "id": make_id("msg", body),
                 "type": "message",
                 "role": "assistant",
                 "status": "completed",
@@ -181,8 +113,8 @@ def _items(body: Mapping[str, Any], turn: ModelTurn) -> list[dict[str, Any]]:
         )
     for n, use in enumerate(turn.tool_uses):
         shared = {
-            "id": _id("fc", body, n),
-            "call_id": _id("call", body, n),
+            "id": make_id("fc", body, n),
+            "call_id": make_id("call", body, n),
             "name": use.name,
             "status": "completed",
         }
@@ -207,7 +139,7 @@ def _response(
         "total_tokens": input_tokens + output_tokens,
     }
     answer = {
-        "id": _id("resp", body),
+        "id": make_id("resp", body),
         "object": "response",
         "status": "completed",
         "model": body.get("model"),
@@ -220,10 +152,10 @@ def _response_events(body: Mapping[str, Any], turn: ModelTurn, omit_usage: bool)
     number = iter(range(1_000_000))
 
     def event(name: str, **members: Any) -> bytes:
-        return _event({"type": name, "sequence_number": next(number), **members}, name)
+        return server_event({"type": name, "sequence_number": next(number), **members}, name)
 
     initial: dict[str, Any] = {
-        "id": _id("resp", body),
+        "id": make_id("resp", body),
         "object": "response",
         "status": "in_progress",
         "model": body.get("model"),
@@ -259,78 +191,6 @@ def _count_model_turns(body: Mapping[str, Any]) -> int:
     )
 
 
-# Anthropic: messages
-
-
-def _blocks(body: Mapping[str, Any], turn: ModelTurn) -> list[dict[str, Any]]:
-    text = [{"type": "text", "text": turn.text}] if turn.text else []
-    uses = [
-        {"type": "tool_use", "id": _id("toolu", body, n), "name": u.name, "input": u.arguments}
-        for n, u in enumerate(turn.tool_uses)
-    ]
-    return [*text, *uses]
-
-
-def _message(
-    path: str, body: Mapping[str, Any], turn: ModelTurn, omit_usage: bool
-) -> dict[str, Any]:
-    input_tokens, output_tokens = turn.token_counts(body)
-    if path.endswith("/count_tokens"):
-        return {"input_tokens": input_tokens}
-    answer = {
-        "id": _id("msg", body),
-        "type": "message",
-        "role": "assistant",
-        "model": body.get("model"),
-        "content": _blocks(body, turn),
-        "stop_reason": "tool_use" if turn.tool_uses else "end_turn",
-        "stop_sequence": None,
-    }
-    return (
-        answer
-        if omit_usage
-        else {**answer, "usage": {"input_tokens": input_tokens, "output_tokens": output_tokens}}
-    )
-
-
-def _message_events(body: Mapping[str, Any], turn: ModelTurn, omit_usage: bool) -> list[bytes]:
-    input_tokens, output_tokens = turn.token_counts(body)
-    initial = {**_message("", body, turn, True), "content": [], "stop_reason": None}
-    initial["usage"] = {"input_tokens": input_tokens, "output_tokens": 1}
-    events = [_event({"type": "message_start", "message": initial}, "message_start")]
-    for index, block in enumerate(_blocks(body, turn)):
-        empty = {**block, "text": ""} if block["type"] == "text" else {**block, "input": {}}
-        text = turn.text if block["type"] == "text" else json.dumps(block["input"])
-        kind = (
-            ("text_delta", "text")
-            if block["type"] == "text"
-            else ("input_json_delta", "partial_json")
-        )
-        events.append(
-            _event(
-                {"type": "content_block_start", "index": index, "content_block": empty},
-                "content_block_start",
-            )
-        )
-        for chunk in _pieces(text, turn.chunk_size):
-            delta = {
-                "type": "content_block_delta",
-                "index": index,
-                "delta": {"type": kind[0], kind[1]: chunk},
-            }
-            events.append(_event(delta, "content_block_delta"))
-        events.append(_event({"type": "content_block_stop", "index": index}, "content_block_stop"))
-    reason = {"stop_reason": "tool_use" if turn.tool_uses else "end_turn", "stop_sequence": None}
-    last: dict[str, Any] = {"type": "message_delta", "delta": reason}
-    if not omit_usage:
-        last["usage"] = {"output_tokens": output_tokens}
-    return [
-        *events,
-        _event(last, "message_delta"),
-        _event({"type": "message_stop"}, "message_stop"),
-    ]
-
-
 # Gemini
 
 
@@ -363,7 +223,7 @@ def _candidate_events(body: Mapping[str, Any], turn: ModelTurn, omit_usage: bool
         for chunk in turn.chunks
     ]
     return [
-        _event(row)
+        server_event(row)
         for row in [
             *rows,
             _candidates(
@@ -407,8 +267,8 @@ FORMATS: Final = (
         matches=lambda path: "/v1/messages" in path,
         is_stream=_is_stream,
         count_turns=_role_counter("messages", "assistant"),
-        build_body=_message,
-        build_events=_message_events,
+        build_body=build_message,
+        build_events=message_events,
     ),
     ApiFormat(
         matches=lambda path: "/models/" in path and ":" in path,

@@ -14,7 +14,8 @@ from typing import Any, Final, Literal, Self
 
 import uvicorn
 
-from support.model_formats import FORMATS, ModelTurn
+from support.model_formats import FORMATS
+from support.model_turns import ModelTurn
 
 MODELS: Final = ("small-1", "small-2", "large-1")
 

@@ -1,4 +1,5 @@
-"""A real Chromium, without a window, driven over the DevTools protocol (version 1.3) as a person would drive it."""
+"""A real Chromium, without a window, driven over the DevTools protocol (version 1.3) as a person
+would."""
 
 import json
 import os
@@ -18,11 +19,11 @@ _KEYS = {
     "Tab": (9, ""),
     "Enter": (13, "\r"),
     "Escape": (27, ""),
-}  # key codes, and the text that a key makes
+}  # key codes, and the text that a key produces
 
 
 class Page:
-    """One tab. `told` is what the browser said on its own: errors, refusals of the policy, requests."""
+    """One tab. `told` are the browser's own messages: errors, refusals of the policy, requests."""
 
     def __init__(self, socket: ClientConnection) -> None:
         self._socket, self._number = socket, 0
@@ -43,7 +44,7 @@ class Page:
         )
 
     def find(self, expression: str) -> Any:
-        """The value of an expression in the page. Raises AssertionError for an exception there."""
+        """The value of an expression in the page. Raises AssertionError for an exception in it."""
         found = self._ask(
             "Runtime.evaluate",
             expression=expression,
@@ -55,7 +56,8 @@ class Page:
         return found["result"].get("value")
 
     def until(self, expression: str) -> Any:
-        """Its value as soon as that is true. Raises AssertionError with the text of the page when the time is over."""
+        """Its value as soon as that is true. Raises AssertionError with the text of the page at the
+        timeout."""
         deadline = time.monotonic() + SECONDS
         while not (value := self.find(expression)):
             assert time.monotonic() < deadline, (
@@ -85,7 +87,7 @@ class Page:
 
     @property
     def requests(self) -> set[str]:
-        """URLs that were asked for."""
+        """Requested URLs."""
         return {
             one["params"]["request"]["url"]
             for one in self.told

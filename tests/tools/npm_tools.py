@@ -1,4 +1,4 @@
-"""Programs that others wrote for Node.js, installed here from the lock beside this file."""
+"""Programs of third parties for Node.js, installed here from the lock beside this file."""
 
 import fcntl
 import subprocess

@@ -8,7 +8,7 @@ from pathlib import Path
 
 PROMPT = "$ ./agentbox.sh "
 _BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-# What differs from run to run and machine to machine: digests, ids, folders before a manifest, numbers.
+# What differs from run to run and machine to machine: digests, ids, directories before a manifest, numbers.
 _MASKS = (
     (
         re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){1,3}(?:-[0-9a-f]{12})?|\b[0-9a-f]{12,64}\b"),

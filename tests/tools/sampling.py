@@ -102,7 +102,8 @@ def _family(item: pytest.Item) -> tuple[tuple[str, ...], int] | None:
 
 @pytest.fixture(scope="session")
 def one_of_each(request: pytest.FixtureRequest) -> OneOfEach:
-    """Samples what is no parameter: one name of each kind, as the function given tells it; all with `--full`."""
+    """Samples what is not a parameter: one name of each kind, as the given function decides; all
+    with `--full`."""
     option = request.config.option
 
     def chosen(names: Iterable[str], kind: Callable[[str], str]) -> list[str]:

@@ -1,4 +1,5 @@
-"""Spreads test files over the processes of a run: what takes long starts first, so that no process ends late."""
+"""Spreads test files over the processes of a run: slow ones start first, so that no process ends
+late."""
 
 from __future__ import annotations
 

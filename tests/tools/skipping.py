@@ -1,7 +1,6 @@
-"""In suites whose tests must all run a skip is a failure, unless the test says what its subject needs and the machine lacks.
-
-A suite's conftest calls `no_other_skip` where pytest makes a report; such a test calls `machine_lacks`. The test command names
-what was skipped, with the reason, at its end.
+"""In suites whose tests must all run a skip is a failure, unless the test names what its subject
+needs and the machine lacks. A suite's conftest calls `no_other_skip` where pytest makes a report;
+such a test calls `machine_lacks`. The test command lists skipped tests with the reason at its end.
 """
 
 from __future__ import annotations
@@ -14,7 +13,8 @@ _DECLARED = "this machine lacks "
 
 
 def machine_lacks(what: str) -> NoReturn:
-    """Skips the test that runs, where its subject needs what this machine does not give: "AppArmor, which ... needs"."""
+    """Skips the running test, if its subject needs what this machine lacks: "AppArmor, which ...
+    needs"."""
     pytest.skip(f"{_DECLARED}{what}")
 
 

@@ -36,7 +36,7 @@ def make(
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkout whose environment was made, once for all: that takes seconds."""
+    """A checkout whose environment was created, once for all: that takes seconds."""
     made = tmp_path_factory.mktemp("check\u00f6ut")
     (made / FAILURES).parent.mkdir(parents=True)
     for package in Path(FAILURES).parents[:-1]:
@@ -66,7 +66,8 @@ def imported_from(checkout: Path, environment: Path | None = None) -> str:
 
 
 def test_an_environment_is_made_once_and_then_kept(checkout: Path, tmp_path: Path) -> None:
-    """It gets a stamp and finds the checkout, whose sources are compiled; what it requires is brought up to date in place."""
+    """It gets a stamp and finds the checkout, whose sources are compiled; its requirements are
+    updated in place."""
     assert stamp_of(checkout) == "# one\n"
     assert list((checkout / FAILURES).parent.glob("__pycache__/pip_failures.*.pyc"))
     kept = checkout / ".venv/kept"
@@ -86,7 +87,8 @@ def test_an_environment_is_made_once_and_then_kept(checkout: Path, tmp_path: Pat
 def test_an_environment_of_another_checkout_is_made_anew(
     checkout: Path, tmp_path: Path, way: str
 ) -> None:
-    """Copied or moved with its checkout, or a link to it: programs there run what the first place has. The first one stays."""
+    """Copied or moved with its checkout, or a link to it: its programs run the first one's files.
+    The first one stays."""
     other = tmp_path / "other"
     shutil.copytree(
         checkout,
@@ -157,7 +159,7 @@ def test_a_disk_that_refuses_is_one_sentence(checkout: Path, name: str, why: str
 
 
 def test_ctrl_c_ends_pip_too(checkout: Path) -> None:
-    """Exit 130 and no traceback, with pip ended; the next call makes the environment."""
+    """Exit 130 and no traceback, with pip ended; the next call creates the environment."""
     (checkout / "requirements.host").write_text(ABSENT)
     with socket.create_server(("127.0.0.1", 0)) as index:
         index.settimeout(60)
@@ -171,7 +173,7 @@ def test_ctrl_c_ends_pip_too(checkout: Path) -> None:
         assert process.communicate(timeout=30)[1] == ""
         assert process.returncode == 130
         asked.settimeout(30)
-        while asked.recv(4096):  # until pip is gone
+        while asked.recv(4096):  # until pip has exited
             continue
         asked.close()
     (checkout / "requirements.host").write_text("")
@@ -180,7 +182,8 @@ def test_ctrl_c_ends_pip_too(checkout: Path) -> None:
 
 
 def test_a_certificate_that_is_not_trusted_is_named(checkout: Path, tmp_path: Path) -> None:
-    """Where the network inspects TLS: whose, why, and which one; not `No matching distribution`."""
+    """Where the network inspects TLS: which certificate, why, and whose; not `No matching
+    distribution`."""
     (checkout / "requirements.host").write_text(ABSENT)
     key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
     made = [
@@ -203,7 +206,7 @@ def test_a_certificate_that_is_not_trusted_is_named(checkout: Path, tmp_path: Pa
     ) as server:
         server.socket = context.wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        at = f"localhost:{server.server_port}"  # pip 25 cannot ask a bare address for its certificate
+        at = f"localhost:{server.server_port}"  # pip 25 cannot use a bare address for its certificate
         done = make(checkout, BARE | {"PIP_INDEX_URL": f"https://{at}/simple", "PIP_RETRIES": "0"})
         server.shutdown()
     der = ssl.PEM_cert_to_DER_cert(certificate.read_text())

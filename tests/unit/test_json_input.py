@@ -1,4 +1,4 @@
-"""What is read of JSON from outside, and what is refused with a reason that says nothing of it."""
+"""JSON from outside: what is accepted, and what is rejected with a reason that quotes none of it."""
 
 import time
 
@@ -28,7 +28,8 @@ def test_what_is_refused(document, why):
 
 
 def test_what_is_taken():
-    """A value as deep as a slot takes it, beside thousands of others; escapes that pair up; large numbers."""
+    """A value as deep as a slot accepts, beside thousands of others; escapes that pair up; large
+    numbers."""
     assert read_json(nested(MAX_DEPTH)) is not None
     assert read_json("[" + ",".join(["[[1]]"] * 5000) + "]")[4999] == [[1]]
     assert read_json(b'["\\ud83d\\ude00", 123456789012345678901234567890]') == [
@@ -38,7 +39,7 @@ def test_what_is_taken():
 
 
 def test_a_mebibyte_of_brackets_takes_little():
-    """The depth is found level by level, whatever the shape."""
+    """The depth is measured level by level, whatever the form."""
     begun = time.process_time()
     read_json("[" + ",".join(["[]"] * 300_000) + "]")
     assert time.process_time() - begun < 2

@@ -50,7 +50,7 @@ def test_it_is_found_by_a_shell_without_a_folder(checkout: Path) -> None:
 
 
 def test_it_runs_its_own_code_in_another_checkout(checkout: Path, tmp_path: Path) -> None:
-    """What lies in the working directory has no say, whatever its name is."""
+    """Files in the working directory have no effect, whatever their names are."""
     for name in ("agentbox", "click", "json"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "__init__.py").write_text("raise SystemExit('the wrong code')\n")

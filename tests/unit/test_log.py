@@ -42,7 +42,7 @@ def test_every_line_is_json_with_time_level_and_program() -> None:
 
 
 def test_a_request_that_a_program_makes_is_no_line() -> None:
-    """Agents choose how many there are: at info nothing is written for each."""
+    """Agents choose how many there are: at info nothing is logged for each."""
     asks = """
 import logging
 from agentbox.core.logging import configure
@@ -68,5 +68,5 @@ def test_a_traceback_shows_no_variable() -> None:
     [("trace", "unseen"), ("debug", "unseen"), ("info", "hello"), ("error", "failed")],
 )
 def test_every_level_of_the_manifest(level: str, first: str) -> None:
-    """Each word of observability.log_level is a level that a program starts with."""
+    """Each value of observability.log_level is a level that a program starts with."""
     assert lines(level)[0]["event"] == first

@@ -41,7 +41,7 @@ exec chroot {tmp_path} {sys.executable} -c "$SCRIPT" {CHECKOUT}
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="an ordinary user never needs it")
 def test_outside_a_chroot_nothing_is_done() -> None:
-    """A process whose root is that of its mount namespace, or was made so, needs nothing prepared."""
+    """A process whose root is that of its mount namespace, or was made so, needs no preparation."""
     asked = "import sys; sys.path.insert(0, sys.argv[1]); from agentbox.core import mount_namespace; print(mount_namespace.preexec_function())"
     argv = [sys.executable, "-c", asked, str(CHECKOUT)]
     done = subprocess.run(

@@ -1,4 +1,5 @@
-"""What the programs of a box import: what stays in memory for as long as the box is up, whether it is used or not."""
+"""What the programs of a box import: what stays in memory for as long as the box runs, whether it
+is used or not."""
 
 import subprocess
 import sys
@@ -76,7 +77,7 @@ PROGRAMS = {
 
 
 def imported(modules: str, words: set[str]) -> tuple[set[str], set[str]]:
-    """Packages of others, and which of the words are imported."""
+    """Packages of others, and which of these words are imported."""
     argv = [sys.executable, "-I", "-c", CODE, modules, " ".join(sorted(words))]
     done = subprocess.run(argv, capture_output=True, text=True, check=True)
     others, found = done.stdout.splitlines()

@@ -7,7 +7,7 @@ from agentbox.core.progress import JsonProgress, NullProgress
 
 
 def test_stages_as_json_lines() -> None:
-    """Begin and end of a stage are always said, what lies between not at every step."""
+    """Begin and end of a stage are always shown, what is between not at every step."""
     stream = StringIO()
     progress = JsonProgress(stream)
     progress.stage("one", 1000)
@@ -21,7 +21,7 @@ def test_stages_as_json_lines() -> None:
 
 
 def test_silence() -> None:
-    """The null progress takes everything and says nothing."""
+    """The null progress accepts everything and prints nothing."""
     progress = NullProgress()
     progress.stage("one")
     progress.advance(1)

@@ -18,7 +18,7 @@ from agentbox.policy.protected_paths import (
     ["/", "/etc", "/etc/x", "/opt", "/opt/agentbox/venv", "/run/secrets", "/var/lib", "/dev"],
 )
 def test_a_place_of_the_image_stays_in_sight(target: str) -> None:
-    """At it, below it, and the folders that hold it."""
+    """At it, below it, and its parent directories."""
     assert hides_image(target)
 
 
@@ -27,7 +27,7 @@ def test_a_place_of_the_image_stays_in_sight(target: str) -> None:
     ["/etcetera", "/opt/other", "/run", "/run/user/1000", "/dev/shm", "/var/lib/agentbox/x"],
 )
 def test_other_places_may_be_mounted(target: str) -> None:
-    """Names that only look alike, and the places that features use."""
+    """Names that only look alike, and the paths that features use."""
     assert not hides_image(target)
 
 
@@ -45,14 +45,14 @@ def test_other_places_may_be_mounted(target: str) -> None:
     ],
 )
 def test_sensitive_folders_of_the_host_are_named(source: str) -> None:
-    """System folders, homes and their keys, engine sockets."""
+    """System directories, homes and their keys, engine sockets."""
     assert list(baseline_violations(volumes=[VolumeTable(source=source, target="/a")])) == [
         ("volumes", f"mounts {source} of the host")
     ]
 
 
 def test_what_only_adds_is_not_named() -> None:
-    """A folder of data, a named volume, a memory file system, one capability."""
+    """A directory of data, a named volume, a memory file system, one capability."""
     rows = [
         VolumeTable(source="/srv/models", target="/models"),
         VolumeTable(source="etc", target="/a"),
@@ -62,7 +62,7 @@ def test_what_only_adds_is_not_named() -> None:
 
 
 def test_what_the_baseline_mounts_is_what_the_plan_mounts() -> None:
-    """The places are named once more here, since this module knows no plan: they are the same."""
+    """The paths are listed once more here, since this module knows no plan: they are the same."""
     plan = plan_of()
     assert {row.target for row in plan.tmpfs} == set(TMPFS_TARGETS)
     assert {row.target for row in plan.volumes} == set(VOLUME_TARGETS)
@@ -70,7 +70,7 @@ def test_what_the_baseline_mounts_is_what_the_plan_mounts() -> None:
 
 @pytest.mark.parametrize("target", [*TMPFS_TARGETS, *VOLUME_TARGETS])
 def test_the_baselines_mounts_keep_their_kind(target: str) -> None:
-    """Memory may be asked for again (it grows), but runs no programs; nothing takes the place of a volume."""
+    """Memory may be requested again (it grows), but runs no programs; nothing replaces a volume."""
     grown, runs = (
         TmpfsTable(target=target, size=Size("1GiB"), exec=exec_) for exec_ in (False, True)
     )

@@ -1,4 +1,4 @@
-"""Where the command line keeps things."""
+"""Where the command line stores its files."""
 
 import os
 import pwd
@@ -28,7 +28,7 @@ def root(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
 
 
 def test_the_caller_behind_sudo_owns_the_folders(root: pytest.MonkeyPatch) -> None:
-    """Those of that user's home; the XDG variables are root's and say nothing."""
+    """Those of that user's home; the XDG variables are root's and are ignored."""
     user = pwd.getpwuid(1) if os.getuid() == 0 else pwd.getpwuid(os.getuid())
     root.setenv("SUDO_USER", user.pw_name)
     root.setenv("XDG_STATE_HOME", "/elsewhere")

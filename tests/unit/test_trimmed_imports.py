@@ -25,7 +25,7 @@ print(asked.count("no_such_module_here"), json.tool.__name__)
 
 
 def test_a_module_that_is_not_there_is_searched_for_once() -> None:
-    """However often it is imported after; one that is there stays."""
+    """However often it is imported after; an imported one stays."""
     done = subprocess.run(
         [sys.executable, "-c", SEARCHED], capture_output=True, text=True, check=False, timeout=60
     )

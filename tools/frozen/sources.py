@@ -35,7 +35,7 @@ from agentbox.agents.registry import denials, presentation as shown
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.denial_classes import load_classes as denial_classes
 from agentbox.agents.registry.store import AgentStore as AgentStore
-from agentbox.agents.review import autorun, baseline, git_dir as gitdir
+from agentbox.agents.review import autorun_patterns, baseline, git_dir as gitdir
 from agentbox.agents.review.change import Review
 from agentbox.agents.review.journal import CommitJournal as CommitJournal
 from agentbox.agents.rpc import service
@@ -156,7 +156,7 @@ from agentbox.sandbox.monitor import disk_monitor, disk_scanner
 from agentbox.sandbox.monitor.watchdog import TreeLimits
 from agentbox.sandbox.spec import Launch, ProcessEnded, ProcessStarted, SyscallDenials
 
-_OF_OTHERS: Final = (autorun, gemini, gitdir, npm_pack)  # Git's names, npm's, a vendor's
+_OF_OTHERS: Final = (autorun_patterns, gemini, gitdir, npm_pack)  # Git's names, npm's, a vendor's
 
 
 _HELPERS: Final = (cloudevents, containers, sockets)  # among the endpoints, and none themselves

@@ -19,6 +19,9 @@ _WORDS: Final = frozenset(_OLD.split())
 _FUNCTIONS: Final = (ast.FunctionDef, ast.AsyncFunctionDef)
 _SCOPES: Final = (ast.ClassDef, *_FUNCTIONS)
 _PARTS: Final = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+_STANDARD: Final = re.compile(
+    "not_found|connection_made|fetch_one|one_shot|card_number|in_place"
+)  # terms of HTTP, asyncio, DB-API and plain English that contain such a word
 _SENTENCES: Final = {"is no": re.compile(r"\bis no\b"), "Mend": re.compile(r"\bMend\b")}
 
 
@@ -41,7 +44,8 @@ def old_sentences(modules: list[Module]) -> dict[str, int]:
 
 
 def _is_old(name: str) -> bool:
-    return not _WORDS.isdisjoint(part.lower() for part in _PARTS.findall(name))
+    words = "_".join(_PARTS.findall(name)).lower()
+    return not _WORDS.isdisjoint(_STANDARD.sub("", words).split("_"))
 
 
 def _defined(tree: ast.Module) -> Iterator[str]:

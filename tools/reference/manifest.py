@@ -14,7 +14,7 @@ from agentbox.manifest.schema.generator import (
     properties,
     type_schema,
 )
-from agentbox.manifest.types import named_types
+from agentbox.manifest.types import types_by_name
 
 from reference import COMMAND
 
@@ -59,7 +59,7 @@ def page() -> str:
 def _types_section() -> Iterator[str]:
     yield "## Type words\n"
     yield "| Word | Form |\n|---|---|"
-    for name, hint in named_types().items():
+    for name, hint in types_by_name().items():
         words = type_schema(hint)
         form = f"`{words['pattern']}`" if "pattern" in words else type_text({**words, "title": ""})
         cell = form if len(form) < 90 else ""

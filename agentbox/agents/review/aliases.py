@@ -6,7 +6,8 @@ from dataclasses import replace
 from fnmatch import fnmatchcase
 from typing import Final
 
-from agentbox.agents.review.autorun import AUTORUN_PATTERNS, autorun_reason, fold_name
+from agentbox.agents.review.autorun import autorun_reason, fold_name
+from agentbox.agents.review.autorun_patterns import AUTORUN_PATTERNS
 from agentbox.agents.review.change import FileChange
 
 _MAX_TRIES: Final = 20_000  # of paths through links, whose number the agent controls

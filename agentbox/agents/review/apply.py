@@ -15,8 +15,9 @@ from pathlib import Path, PurePosixPath
 from typing import Final
 
 from agentbox.agents.review import syscalls
+from agentbox.agents.review.branch_files import hash_file, open_entry
 from agentbox.agents.review.change import FileChange, FileState, Review
-from agentbox.agents.review.compare import MODE, WRITABLE_BY_OTHERS, hash_file, open_entry
+from agentbox.agents.review.compare import MODE, WRITABLE_BY_OTHERS
 from agentbox.agents.review.copying import STAGING
 from agentbox.agents.review.journal import (
     DIRECTORY_FLAGS,

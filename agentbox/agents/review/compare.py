@@ -3,11 +3,8 @@
 No process of the agent runs any more. The branch is untrusted: names, links, modes, types, sizes.
 """
 
-import hashlib
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -20,14 +17,13 @@ from agentbox.agents.review.autorun import (
     is_bare_repository,
 )
 from agentbox.agents.review.baseline import BaselineEntry
+from agentbox.agents.review.branch_files import hash_file, open_agent_directory, open_entry
 from agentbox.agents.review.change import FileChange, FileState, SkippedPath
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.linux.path_opener import opened_directory
 from agentbox.sandbox.monitor.usage import MAX_DEPTH
 
-_DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_CHUNK: Final = 1 << 20
 MODE: Final = 0o1777  # bits that are applied: never setuid, never setgid
 WRITABLE_BY_OTHERS: Final = (
     0o022  # write permission of group and others, which an agent cannot grant
@@ -59,7 +55,7 @@ def compare(sealed: Path, workspace: Path, baseline: dict[str, BaselineEntry]) -
     `workspace`, as long as their stat data match the baseline. Raises OSError and ReviewTooLarge.
     """
     comparator = _Comparator(workspace, baseline)
-    with _open_agent_directory(str(sealed), None) as root:
+    with open_agent_directory(str(sealed), None) as root:
         comparator.compare_directory("", root, 0)
     return comparator.finish()
 
@@ -94,7 +90,7 @@ class _Comparator:
                     path[:_MAX_DISPLAYED] + "…", f"its path is longer than {_MAX_PATH} bytes"
                 )
             elif is_directory:
-                with _open_agent_directory(entry.name, descriptor) as inner:
+                with open_agent_directory(entry.name, descriptor) as inner:
                     self.compare_directory(f"{path}/", inner, depth + 1, repository)
             else:
                 self._compare_entry(
@@ -247,20 +243,11 @@ class _Comparator:
         self._result.skipped.append(SkippedPath(path=path, why=reason))
 
 
-def hash_file(descriptor: int) -> tuple[str, int]:
-    """SHA-256 and size of the content."""
-    digest, size = hashlib.sha256(), 0
-    while data := os.read(descriptor, _CHUNK):
-        digest.update(data)
-        size += len(data)
-    return digest.hexdigest(), size
-
-
 def is_inside(path: str, target: str) -> bool:
     """Whether a link at `path` stays in the workspace: relative, and with `..` only at its
     beginning, so that no other link on the way changes its meaning."""
     parts = PurePosixPath(target).parts
-    up = next((index for index, part in enumerate(parts) if part != ".."), len(parts))
+    up = next((index for index, name in enumerate(parts) if name != ".."), len(parts))
     return (
         not target.startswith("/")
         and up <= len(PurePosixPath(path).parts) - 1
@@ -293,46 +280,3 @@ def _hash_if_unchanged(workspace: Path, row: BaselineEntry) -> str:
         row.ctime,
     )
     return content if unchanged else ""
-
-
-@contextmanager
-def _open_agent_directory(name: str, parent_fd: int | None) -> Iterator[int]:
-    """Open a directory of the branch and restore its owner's permissions, which an agent may have
-    removed; applied directories always have them."""
-    path_fd = os.open(
-        name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent_fd
-    )
-    try:
-        mode = stat.S_IMODE(os.fstat(path_fd).st_mode)
-        if mode & stat.S_IRWXU != stat.S_IRWXU:
-            Path(f"/proc/self/fd/{path_fd}").chmod(mode | stat.S_IRWXU)
-        descriptor = os.open(name, _DIRECTORY_FLAGS, dir_fd=parent_fd)
-    finally:
-        os.close(path_fd)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-@contextmanager
-def open_entry(name: str, directory: int, flags: int) -> Iterator[int]:
-    """Open for reading, even without permissions for the owner. Raises OSError."""
-    try:
-        descriptor = os.open(name, flags, dir_fd=directory)
-    except PermissionError:
-        path_fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
-        try:
-            proc_path, mode = (
-                Path(f"/proc/self/fd/{path_fd}"),
-                stat.S_IMODE(os.fstat(path_fd).st_mode),
-            )
-            proc_path.chmod(mode | stat.S_IRUSR | stat.S_IXUSR)
-            descriptor = os.open(name, flags, dir_fd=directory)
-            proc_path.chmod(mode)
-        finally:
-            os.close(path_fd)
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)

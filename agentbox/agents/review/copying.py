@@ -213,8 +213,9 @@ class TreeCopier:
     ) -> None:
         self.blocks += -(-stats.st_size // BLOCK)
         self.lines.append(
-            f'[{quoted(path)},"{kind}",{stat.S_IMODE(stats.st_mode)},{stats.st_size},{stats.st_mtime_ns},{stats.st_ino},'
-            f"{stats.st_ctime_ns},{copy_stats.st_ino},{copy_stats.st_ctime_ns},{quoted(content)}]"
+            f'[{quoted(path)},"{kind}",{stat.S_IMODE(stats.st_mode)},{stats.st_size},'
+            f"{stats.st_mtime_ns},{stats.st_ino},{stats.st_ctime_ns},"
+            f"{copy_stats.st_ino},{copy_stats.st_ctime_ns},{quoted(content)}]"
         )
 
 

@@ -122,10 +122,10 @@ def _open_directory(root: int, path: str, stack: ExitStack) -> int | None:
 def _make_directory(root: int, path: str, stack: ExitStack) -> int:
     """Like `_open_directory`, but creates it if missing. Raises OSError if something else is
     there."""
-    for part in PurePosixPath(path).parts:
+    for name in PurePosixPath(path).parts:
         with suppress(FileExistsError):
-            os.mkdir(part, 0o700, dir_fd=root)
-        root = open_beneath(root, part, os.O_RDONLY | os.O_DIRECTORY)
+            os.mkdir(name, 0o700, dir_fd=root)
+        root = open_beneath(root, name, os.O_RDONLY | os.O_DIRECTORY)
         stack.callback(os.close, root)
     return root
 

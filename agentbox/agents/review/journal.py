@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, Literal, Self
 
 from agentbox.agents.review import syscalls
-from agentbox.agents.review.compare import hash_file, open_entry
+from agentbox.agents.review.branch_files import hash_file, open_entry
 from agentbox.core.files.atomic import read_json, replace, sync_directory
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.linux.path_opener import open_directory

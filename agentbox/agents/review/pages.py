@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentbox.agents.review.apply import file_state
+from agentbox.agents.review.branch_files import open_entry
 from agentbox.agents.review.change import FileChange, FileState, Review
-from agentbox.agents.review.compare import open_entry
 from agentbox.agents.review.escaping import MAX_BYTES, diff
 from agentbox.agents.review.journal import DIRECTORY_FLAGS, open_parent
 from agentbox.core import clock

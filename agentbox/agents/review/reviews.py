@@ -2,10 +2,7 @@
 authoritative; memory has only the list of reviews."""
 
 import asyncio
-import contextlib
-import json
-import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,18 +11,15 @@ import structlog
 from agentbox.agents.admission.confinement import protected_dirs, resolve_in_box
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.store import LifecycleEvent
-from agentbox.agents.review import baseline, branch, journal, pages
-from agentbox.agents.review.apply import Conflicts, ReviewApplier
-from agentbox.agents.review.branch import WORK, Branch, ReportProgress
-from agentbox.agents.review.change import Review
-from agentbox.agents.review.compare import compare
+from agentbox.agents.review import branch, pages
+from agentbox.agents.review.apply import Conflicts
+from agentbox.agents.review.branch import Branch, ReportProgress
+from agentbox.agents.review.review_files import ReviewFiles, review_not_found
 from agentbox.agents.runs import home
-from agentbox.core.files.atomic import read_json, replace
 from agentbox.core.linux.path_opener import Boundary
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import (
     BackendError,
-    NotFound,
     PreconditionFailed,
     ReviewConflict,
     SpawnError,
@@ -35,8 +29,6 @@ from agentbox.core.visible import escape_invisible
 from agentbox.policy.profiles import UNRESTRICTED
 
 log = structlog.get_logger()
-SEALED: Final = "sealed"
-_BASELINE_FILE, _REVIEW_FILE, _COMMIT_FILE = "start.jsonl", "review.json", "commit.json"
 _MAX_LISTED: Final = 100  # conflicts in a response
 
 EmitEvent = Callable[[LifecycleEvent], Awaitable[None]]
@@ -62,7 +54,8 @@ class ReviewManager:
     each event, in order."""
 
     def __init__(self, paths: Paths, directory: Path, emit_event: EmitEvent) -> None:
-        self._paths, self._directory, self._emit_event = paths, directory, emit_event
+        self._paths, self._files = paths, ReviewFiles(paths, directory)
+        self._emit_event = emit_event
         self._summaries: dict[str, dict[str, Any]] = {}  # by agent id
         self._unreadable: set[str] = set()  # ids of agents whose branch could not be read
         self._lock = asyncio.Lock()
@@ -70,13 +63,9 @@ class ReviewManager:
     async def load(self, running: frozenset[str]) -> None:
         """Recover what an earlier process left: interrupted commits are completed or rolled back,
         and branches of agents that no longer run are sealed."""
-        for agent_id in await asyncio.to_thread(
-            lambda: sorted(path.name for path in _subdirectories(self._directory))
-        ):
+        for agent_id in await asyncio.to_thread(self._files.agent_ids):
             try:
-                recovered = await asyncio.to_thread(
-                    journal.recover, self._file_path(agent_id, _COMMIT_FILE)
-                )
+                recovered = await asyncio.to_thread(self._files.recover_commit, agent_id)
                 if recovered is not None:
                     data = {
                         "phase": recovered.phase,
@@ -107,14 +96,13 @@ class ReviewManager:
         if not uses_branch(entry):
             return None
         directory = resolve_in_box(self._paths, home.agent_dir(self._paths, entry.agent_id))
-        baseline_path, boundary = (
-            self._file_path(entry.agent_id, _BASELINE_FILE),
-            Boundary(protected=protected_dirs(self._paths)),
-        )
+        baseline_path = self._files.baseline_path(entry.agent_id)
+        boundary = Boundary(protected=protected_dirs(self._paths))
         committer = (entry.spec.name, f"{entry.agent_id}@agentbox.invalid")
 
         def create() -> Branch:
-            self._unseal(entry.agent_id, directory)
+            if self._files.unseal(entry.agent_id, directory):
+                self._summaries.pop(entry.agent_id, None)
             return branch.create(
                 workspace, directory, baseline_path, committer, report_progress, boundary
             )
@@ -143,11 +131,11 @@ class ReviewManager:
         """Remove the branch of an ended agent if it needs no review. Raises OSError."""
         async with self._lock:
             if agent_id not in self._summaries and agent_id not in self._unreadable:
-                await asyncio.to_thread(self._remove, agent_id)
+                await asyncio.to_thread(self._files.remove, agent_id)
 
     def drop(self, agent_id: str) -> None:
         """Remove the files of an agent that never ran. Raises OSError."""
-        home.remove(self._directory / agent_id)
+        self._files.drop(agent_id)
 
     def page(self) -> list[dict[str, Any]]:
         """All pending reviews, oldest first."""
@@ -162,10 +150,9 @@ class ReviewManager:
             raise ValidationError(
                 f"invalid limit: {detail}", errors=[{"pointer": "?limit", "detail": detail}]
             )
-        review = await asyncio.to_thread(self._read_review, agent_id)
-        return await asyncio.to_thread(
-            pages.page, review, self._sealed_path(agent_id), start, limit
-        )
+        review = await asyncio.to_thread(self._files.read, agent_id)
+        sealed = self._files.sealed_path(agent_id)
+        return await asyncio.to_thread(pages.page, review, sealed, start, limit)
 
     async def commit(self, agent_id: str, digest: str, by: str) -> dict[str, Any]:
         """Apply the review. Raises NotFound, PreconditionFailed (another digest), ReviewConflict or
@@ -179,13 +166,13 @@ class ReviewManager:
 
     async def _commit(self, agent_id: str, digest: str, by: str) -> dict[str, Any]:
         async with self._lock:
-            review = await asyncio.to_thread(self._read_review, agent_id)
+            review = await asyncio.to_thread(self._files.read, agent_id)
             if digest != review.digest:
                 raise PreconditionFailed(
                     f"cannot commit {agent_id}: its digest is {review.digest}", etag=review.digest
                 )
             try:
-                changed = await asyncio.to_thread(self._apply, review)
+                changed = await asyncio.to_thread(self._files.apply, review)
             except Conflicts as error:
                 conflicts = {
                     escape_invisible(path): reason
@@ -219,7 +206,7 @@ class ReviewManager:
         async with self._lock:
             summary = self._summaries.get(agent_id)
             if summary is None and agent_id not in self._unreadable:
-                raise _not_found(agent_id)
+                raise review_not_found(agent_id)
             digest = (
                 "" if summary is None else summary["digest"]
             )  # an unreadable branch has no digest
@@ -231,11 +218,11 @@ class ReviewManager:
         await self._emit_event(event)
         self._summaries.pop(agent_id, None)
         self._unreadable.discard(agent_id)
-        await asyncio.to_thread(self._remove, agent_id)
+        await asyncio.to_thread(self._files.remove, agent_id)
 
     async def _seal(self, agent_id: str, name: str) -> dict[str, Any] | None:
-        is_new = not self._file_path(agent_id, _REVIEW_FILE).exists()
-        review = await asyncio.to_thread(self._load_or_seal, agent_id, name)
+        is_new = not self._files.has_review(agent_id)
+        review = await asyncio.to_thread(self._files.load_or_seal, agent_id, name)
         if review is None:
             return None
         summary = self._summaries[agent_id] = pages.summary(review)
@@ -248,90 +235,6 @@ class ReviewManager:
                 LifecycleEvent("review.sealed", agent_id, {"name": summary["name"], **data})
             )
         return summary
-
-    def _load_or_seal(self, agent_id: str, name: str) -> Review | None:
-        """Move the branch to a directory that no grant names before reading it; its processes have
-        ended."""
-        if self._file_path(agent_id, _REVIEW_FILE).exists():
-            return self._read_review(agent_id)
-        work, sealed = home.agent_dir(self._paths, agent_id) / WORK, self._sealed_path(agent_id)
-        if work.is_dir() and not sealed.exists():
-            work.rename(sealed)
-        if not sealed.is_dir():
-            return None
-        recorded = baseline.read(self._file_path(agent_id, _BASELINE_FILE))
-        workspace = (
-            resolve_in_box(self._paths, self._paths.workspace)
-            if recorded is None
-            else Path(recorded.workspace)
-        )
-        comparison = compare(sealed, workspace, {} if recorded is None else recorded.rows)
-        if not comparison.changes:
-            return None
-        review = Review(
-            agent_id=agent_id,
-            name=name,
-            workspace=str(workspace),
-            sealed_at=time.time(),
-            changes=tuple(comparison.changes),
-            left_out=tuple(comparison.skipped),
-            emptied=tuple(comparison.emptied),
-        )
-        replace(
-            self._file_path(agent_id, _REVIEW_FILE),
-            json.dumps(review.to_json()).encode("ascii"),
-            mode=0o600,
-        )
-        return review
-
-    def _unseal(self, agent_id: str, directory: Path) -> None:
-        """For an agent that restarts although its end was being stored."""
-        if (directory / SEALED).is_dir() and not (directory / WORK).exists():
-            self._file_path(agent_id, _REVIEW_FILE).unlink(missing_ok=True)
-            (directory / SEALED).rename(directory / WORK)
-            self._summaries.pop(agent_id, None)
-
-    def _apply(self, review: Review) -> int:
-        applier = ReviewApplier(
-            Path(review.workspace),
-            self._sealed_path(review.agent_id),
-            self._file_path(review.agent_id, _COMMIT_FILE),
-            review,
-        )
-        with contextlib.closing(applier):
-            return applier.apply()
-
-    def _read_review(self, agent_id: str) -> Review:
-        try:
-            data = (
-                read_json(self._file_path(agent_id, _REVIEW_FILE))
-                if _is_safe_name(agent_id)
-                else None
-            )
-            if data is None:
-                raise _not_found(agent_id)
-            return Review.from_json(data)
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise BackendError(
-                f"cannot read the review of {agent_id}: {error}",
-                slot="orchestrator",
-                impl="local-process",
-            ) from error
-
-    def _remove(self, agent_id: str) -> None:
-        """The baseline is removed last: until then the branch is found again after a crash."""
-        directory = home.agent_dir(self._paths, agent_id)
-        for name in (WORK, SEALED):
-            home.remove(directory / name)
-        home.remove(self._directory / agent_id)
-        with contextlib.suppress(OSError):  # home and tmp may still exist
-            directory.rmdir()
-
-    def _sealed_path(self, agent_id: str) -> Path:
-        return home.agent_dir(self._paths, agent_id) / SEALED
-
-    def _file_path(self, agent_id: str, name: str) -> Path:
-        return self._directory / agent_id / name
 
 
 def _outcome(conflicts: Conflicts) -> str:
@@ -346,26 +249,4 @@ def _outcome(conflicts: Conflicts) -> str:
     return (
         f"concurrent changes are kept: {', '.join(preserved[:_MAX_LISTED])}; "
         "nothing else was applied"
-    )
-
-
-def _subdirectories(directory: Path) -> Iterator[Path]:
-    with contextlib.suppress(FileNotFoundError):
-        yield from directory.iterdir()
-
-
-def _is_safe_name(agent_id: str) -> bool:
-    return (
-        "/" not in agent_id
-        and "\0" not in agent_id
-        and not agent_id.startswith(".")
-        and bool(agent_id)
-    )
-
-
-def _not_found(agent_id: str) -> NotFound:
-    return NotFound(
-        f"cannot find a review of agent {escape_invisible(agent_id)}",
-        resource="review",
-        id=agent_id,
     )

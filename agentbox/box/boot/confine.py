@@ -61,7 +61,8 @@ def _standard_files() -> list[Path]:
 
 def _is_regular(number: int) -> bool:
     try:
-        return os.path.isfile(f"/proc/self/fd/{number}")  # noqa: PTH113  (follows the link to the open file)
+        # This follows the link to the open file.
+        return os.path.isfile(f"/proc/self/fd/{number}")  # noqa: PTH113
     except OSError:
         return False
 

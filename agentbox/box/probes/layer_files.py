@@ -22,7 +22,7 @@ _FIRST = tuple(
         (
             r"/usr/lib/[^/]+/(ld-linux|libc\.|libm\.|libpthread|libdl)",
             r"/usr/bin/(python3|bash|dash|sh|env)|/opt/agentbox/venv/bin/",
-            r"/opt/agentbox/venv/lib/[^/]+/site-packages/agentbox/(boot|probes|plan|supervision|core)/",
+            r"/opt/agentbox/venv/lib/[^/]+/site-packages/agentbox/(box|plan|core)/",
             r"/opt/agentbox/venv/lib/[^/]+/site-packages/agentbox/",
         ),
     )

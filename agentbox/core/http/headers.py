@@ -22,7 +22,8 @@ SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
 REQUEST_ID = "[A-Za-z0-9._:-]{1,64}"
 _REQUEST_ID = re.compile(REQUEST_ID)
 _TRACEPARENT = re.compile(
-    "(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<parent>[0-9a-f]{16})-[0-9a-f]{2}(?P<more>-.*)?"
+    "(?P<version>[0-9a-f]{2})-(?P<trace>[0-9a-f]{32})-(?P<parent>[0-9a-f]{16})-[0-9a-f]{2}"
+    "(?P<more>-.*)?"
 )
 _SINGLE = frozenset(
     {
@@ -180,7 +181,7 @@ def negotiate(headers: Mapping[str, str], offered: Sequence[str]) -> str:
     """The offered type that `Accept` prefers (RFC 9110 12.5.1), the first of equals. Raises
     NotAcceptable.
     """
-    ranges = [_media_range(part) for part in headers.get("accept", "*/*").lower().split(",")]
+    ranges = [_media_range(item) for item in headers.get("accept", "*/*").lower().split(",")]
 
     def quality(media_type: str) -> float:
         patterns = (media_type, media_type.partition("/")[0] + "/*", "*/*")
@@ -195,9 +196,9 @@ def negotiate(headers: Mapping[str, str], offered: Sequence[str]) -> str:
     return best
 
 
-def _media_range(part: str) -> tuple[str, float]:
+def _media_range(text: str) -> tuple[str, float]:
     """A media range and its weight; an invalid weight counts as 1."""
-    name, *parameters = [item.strip() for item in part.split(";")]
+    name, *parameters = [item.strip() for item in text.split(";")]
     weight = next((item[2:] for item in parameters if item.startswith("q=")), "1")
     try:
         return name, float(weight)

@@ -208,7 +208,8 @@ def resolve_root(path: str, roots: Iterable[str]) -> str:
         if path == root:
             return os.path.realpath(root)
         if is_within(path, root):
-            return os.path.join(os.path.realpath(root), path[len(root) :].lstrip("/"))  # noqa: PTH118
+            remainder = path[len(root) :].lstrip("/")
+            return os.path.join(os.path.realpath(root), remainder)  # noqa: PTH118
     return path
 
 

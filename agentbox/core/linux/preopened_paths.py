@@ -62,7 +62,9 @@ class PreopenedPaths:
         if (opened := self._opened.get(path)) is None:
             return None
         with suppress(OSError):
-            if identity(os.fstat(opened.descriptor)) == opened.identity == identity(os.stat(path)):  # noqa: PTH116 - a Path for each costs more than the call
+            # A Path for each costs more than the call.
+            current = identity(os.stat(path))  # noqa: PTH116
+            if identity(os.fstat(opened.descriptor)) == opened.identity == current:
                 return opened
         return None
 

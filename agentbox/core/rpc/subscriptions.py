@@ -109,7 +109,8 @@ class ServerSubscription:
         """Sends items of the wire form, with the bytes that each counts, until there are
         no more.
         """
-        async with self.report_end(), contextlib.aclosing(items) as stream:  # type: ignore[type-var]
+        closing = contextlib.aclosing(items)  # type: ignore[type-var]
+        async with self.report_end(), closing as stream:
             async for item, size in stream:
                 await self.wait_for_credit()
                 await self.send_batch([item], size)

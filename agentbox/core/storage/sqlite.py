@@ -6,7 +6,7 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, TypeVar
@@ -27,13 +27,11 @@ from agentbox.core.storage.private_files import make_private
 from agentbox.core.storage.sqlite_busy import BusyHandler
 from agentbox.core.storage.sqlite_errors import to_adapter_error
 from agentbox.core.storage.sqlite_loss import advance, check_complete, check_present, identify
+from agentbox.core.storage.sqlite_threads import QueueItem, read_loop, write_loop
 from agentbox.core.storage.store_record import StoreRecord
 
 T = TypeVar("T")
-Job = Callable[[apsw.Connection], Any]
 READERS = 2
-BATCH = 64  # jobs per commit
-_Item = tuple[Job, "Future[Any]"] | None
 
 
 class Database:
@@ -55,8 +53,8 @@ class Database:
         self.path, self._slot, self._impl, self._prepare = path, slot, impl, prepare
         self._record = record
         self._migrations = migrations
-        self._writes: queue.SimpleQueue[_Item] = queue.SimpleQueue()
-        self._reads: queue.SimpleQueue[_Item] = queue.SimpleQueue()
+        self._writes: queue.SimpleQueue[QueueItem] = queue.SimpleQueue()
+        self._reads: queue.SimpleQueue[QueueItem] = queue.SimpleQueue()
         self._threads: list[threading.Thread] = []
         self._identity: tuple[int, int] | None = None
 
@@ -142,21 +140,21 @@ class Database:
         return (stat_result.st_dev, stat_result.st_ino) == self._identity
 
     async def _run(
-        self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]
+        self, jobs: "queue.SimpleQueue[QueueItem]", job: Callable[[apsw.Connection], T]
     ) -> T:
         try:
             return await asyncio.wrap_future(self._queue(jobs, job))
         except (apsw.Error, UnicodeDecodeError) as error:
             raise self._to_adapter_error(error) from error
 
-    def _wait(self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]) -> T:
+    def _wait(self, jobs: "queue.SimpleQueue[QueueItem]", job: Callable[[apsw.Connection], T]) -> T:
         try:
             return self._queue(jobs, job).result()
         except (apsw.Error, UnicodeDecodeError) as error:
             raise self._to_adapter_error(error) from error
 
     def _queue(
-        self, jobs: "queue.SimpleQueue[_Item]", job: Callable[[apsw.Connection], T]
+        self, jobs: "queue.SimpleQueue[QueueItem]", job: Callable[[apsw.Connection], T]
     ) -> "Future[T]":
         if not self._threads:
             raise closed_error(self._slot, self._impl)
@@ -195,14 +193,14 @@ class Database:
         self._identity = stat_result.st_dev, stat_result.st_ino
         self._threads = [
             threading.Thread(
-                target=_write_loop,
+                target=write_loop,
                 args=(writer, self._writes),
                 name=f"{self._slot}-writer",
                 daemon=True,
             ),
             *(
                 threading.Thread(
-                    target=_read_loop,
+                    target=read_loop,
                     args=(reader, self._reads),
                     name=f"{self._slot}-reader",
                     daemon=True,
@@ -238,94 +236,3 @@ def closed_error(slot: str, impl: str) -> SlotUnavailable:
     return SlotUnavailable(
         f"cannot use {slot}: the store is not open", slot=slot, impl=impl, since=None
     )
-
-
-def _write_loop(connection: apsw.Connection, jobs: "queue.SimpleQueue[_Item]") -> None:
-    try:
-        while (first := jobs.get()) is not None:
-            batch, ended = _drain(first, jobs)
-            _commit(connection, batch)
-            if ended:
-                return
-    finally:
-        connection.close()
-
-
-def _drain(
-    first: tuple[Job, "Future[Any]"], jobs: "queue.SimpleQueue[_Item]"
-) -> tuple[list[tuple[Job, "Future[Any]"]], bool]:
-    """The waiting jobs, and whether the stop marker is among them."""
-    batch = [first]
-    with suppress(queue.Empty):
-        while len(batch) < BATCH:
-            item = jobs.get_nowait()
-            if item is None:
-                return batch, True
-            batch.append(item)
-    return batch, False
-
-
-def _commit(connection: apsw.Connection, batch: list[tuple[Job, "Future[Any]"]]) -> None:
-    """One transaction for all, a savepoint for each; results are set after the commit. Jobs
-    cancelled before their turn do not run."""
-    pending = iter(batch)
-    outcomes: list[tuple[Future[Any], Any, BaseException | None]] = []
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-        for job, future in pending:
-            if future.set_running_or_notify_cancel():
-                outcomes.append((future, None, None))  # so that its future is completed in any case
-                outcomes[-1] = (future, *_within_savepoint(connection, job))
-        connection.execute("COMMIT")
-    except BaseException as error:  # noqa: BLE001 - the futures carry it to the callers
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        started = [future for future, _result, _failure in outcomes]
-        remaining = [future for _job, future in pending if future.set_running_or_notify_cancel()]
-        outcomes = [(future, None, error) for future in (*started, *remaining)]
-    for future, result, failure in outcomes:
-        _set_outcome(future, result, failure)
-
-
-def _within_savepoint(connection: apsw.Connection, job: Job) -> tuple[Any, BaseException | None]:
-    connection.execute("SAVEPOINT job")
-    try:
-        result = job(connection)
-    except (apsw.FullError, apsw.IOError):
-        raise  # SQLite may have rolled the whole transaction back
-    except BaseException as error:  # noqa: BLE001 - the future carries it to the caller
-        connection.execute("ROLLBACK TO job; RELEASE job")
-        return None, error
-    connection.execute("RELEASE job")
-    return result, None
-
-
-def _read_loop(connection: apsw.Connection, jobs: "queue.SimpleQueue[_Item]") -> None:
-    try:
-        while (item := jobs.get()) is not None:
-            job, future = item
-            if future.set_running_or_notify_cancel():
-                _read(connection, job, future)
-    finally:
-        connection.close()
-
-
-def _read(connection: apsw.Connection, job: Job, future: "Future[Any]") -> None:
-    try:
-        connection.execute("BEGIN")
-        result = job(connection)
-    except BaseException as error:  # noqa: BLE001 - the future carries it to the caller
-        _set_outcome(future, None, error)
-    else:
-        _set_outcome(future, result, None)
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-
-
-def _set_outcome(future: "Future[Any]", result: Any, failure: BaseException | None) -> None:
-    with suppress(CancelledError):
-        if failure is not None:
-            future.set_exception(failure)
-        else:
-            future.set_result(result)

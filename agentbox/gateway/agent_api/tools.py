@@ -86,22 +86,22 @@ def _derived(resource: Resource) -> tuple[Tool, ...]:
 
 def _tool(resource: Resource, row: Operation, access: AgentAccess) -> Tool:
     members = [
-        one
-        for one in resource.members(row.name)
-        if one.argument and not one.principal and one.name not in access.without
+        member
+        for member in resource.members(row.name)
+        if member.argument and not member.principal and member.name not in access.without
     ]
-    body = {one.name: _type(one) for one in members if one.place == "body"}
+    body = {member.name: _type(member) for member in members if member.place == "body"}
     return Tool(
         name=access.tool,
         summary=access.summary or row.summary,
         route=row.route or row.name,
-        path=tuple(one.name for one in members if one.place == "path"),
-        query={one.name: _type(one) for one in members if one.place == "query"},
+        path=tuple(member.name for member in members if member.place == "path"),
+        query={member.name: _type(member) for member in members if member.place == "query"},
         body=body or None,
         required=tuple(
-            one.name
-            for one in members
-            if one.required and one.place != "path" and one.name not in access.optional
+            member.name
+            for member in members
+            if member.required and member.place != "path" and member.name not in access.optional
         ),
         custom=access.custom,
     )

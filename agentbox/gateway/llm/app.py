@@ -14,6 +14,7 @@ from starlette.websockets import WebSocketClose
 from agentbox.core.records.plain import to_plain
 from agentbox.gateway.authorizer import AccessDenied, Authorizer
 from agentbox.gateway.llm.body_memory import BodyMemory
+from agentbox.gateway.llm.call_watch import CallWatch
 from agentbox.gateway.llm.concurrency import ConcurrencyLimit
 from agentbox.gateway.llm.config import LlmConfig
 from agentbox.gateway.llm.exchange import (
@@ -33,7 +34,6 @@ from agentbox.gateway.llm.request import (
     mask_body,
     read_body,
 )
-from agentbox.gateway.llm.rights import may_use_any_model, may_use_model
 from agentbox.gateway.llm.types import STATUS, ModelGatewayError, VendorCall, VendorProtocol
 from agentbox.gateway.llm.upstream import Upstream
 from agentbox.gateway.llm.vendors.anthropic import ANTHROPIC
@@ -51,7 +51,6 @@ PROTOCOLS: Final[Mapping[str, VendorProtocol]] = {
 }
 _PATH: Final = re.compile(r"/llm/([a-z][a-z0-9-]{0,31})/([A-Za-z0-9._:@/-]{1,300})")
 _UNNORMALIZED: Final = re.compile(r"(^|/)\.\.?(/|$)|//")
-_RECHECK_SECONDS: Final = 0.05  # between two checks of changing rights
 
 
 def llm_app(config: LlmConfig, authorizer: Authorizer) -> "LlmApp":
@@ -194,7 +193,8 @@ class ModelCallHandler:
             self._exchange = Exchange(
                 runtime, self._app.ledger, self._app.gauges, request, key, self._send
             )
-            await self._run_watched(self._exchange, request, token)
+            watch = CallWatch(self._authorizer, runtime, request, token, self._receive)
+            await watch.run(self._exchange)
 
     def _find_runtime(self) -> tuple[ProviderRuntime, str]:
         raw = self._scope.get("raw_path") or self._scope["path"].encode()
@@ -240,71 +240,6 @@ class ModelCallHandler:
                 f"the provider {runtime.provider.name} has no key: the secret {name} is not set",
             )
         return key
-
-    async def _run_watched(self, exchange: Exchange, request: ModelRequest, token: str) -> None:
-        """Runs the exchange until it ends, the agent disconnects, its right is revoked, or the
-        timeout."""
-        work = asyncio.ensure_future(exchange.run())
-        watcher = asyncio.ensure_future(self._wait_abort_reason(request, token))
-        assert self._runtime is not None
-        try:
-            await asyncio.wait(
-                {work, watcher},
-                timeout=self._runtime.provider.timeout_seconds,
-                return_when=asyncio.FIRST_COMPLETED,
-            )
-            if work.done():
-                work.result()
-                return
-            cause = (
-                watcher.result()
-                if watcher.done()
-                else ModelGatewayError("late", "the call exceeded the provider's timeout_seconds")
-            )
-            work.cancel()
-            await asyncio.wait({work})
-            if not work.cancelled() and work.exception() is None:
-                return  # it completed while being cancelled
-            if exchange.started and not isinstance(cause, ConnectionError):
-                raise ModelStreamAborted from cause
-            raise cause
-        finally:
-            for task in (work, watcher):
-                task.cancel()
-            await asyncio.gather(work, watcher, return_exceptions=True)
-
-    async def _wait_abort_reason(self, request: ModelRequest, token: str) -> Exception:
-        """Waits for a reason to abort the call."""
-        caller = request.caller
-        disconnect = asyncio.ensure_future(self._wait_disconnect())
-        try:
-            while True:
-                revocation = asyncio.ensure_future(
-                    asyncio.shield(self._authorizer.revocation(caller))
-                )
-                await asyncio.wait({disconnect, revocation}, return_when=asyncio.FIRST_COMPLETED)
-                if disconnect.done():
-                    revocation.cancel()
-                    return ConnectionError()
-                try:
-                    caller = self._authorizer.identify(token)
-                except AccessDenied as denied:
-                    return denied
-                assert self._runtime is not None
-                provider = self._runtime.provider
-                if not (
-                    may_use_model(caller, provider, request.model)
-                    if request.model
-                    else may_use_any_model(caller, provider)
-                ):
-                    return AccessDenied("llm:call", "the right to this model was revoked")
-                await asyncio.sleep(_RECHECK_SECONDS)
-        finally:
-            disconnect.cancel()
-
-    async def _wait_disconnect(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
 
     async def _send_error(self, error: ModelGatewayError) -> None:
         if error.rule and self._caller is not None:

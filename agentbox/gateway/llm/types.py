@@ -127,14 +127,14 @@ class VendorProtocol:
     ]  # keeps the allowed entries of a list of models
 
 
-def forbidden_part(part: str) -> ModelGatewayError:
-    """The error for a part of a body that makes the provider fetch, run or store something."""
+def forbidden_content(content: str) -> ModelGatewayError:
+    """The error for content of a body that makes the provider fetch, run or store something."""
     return ModelGatewayError(
         "forbidden",
-        f"{part} is not allowed here: it makes the provider fetch, run or store something "
+        f"{content} is not allowed here: it makes the provider fetch, run or store something "
         "outside the box",
         rule="llm:part",
-        detail=part,
+        detail=content,
     )
 
 

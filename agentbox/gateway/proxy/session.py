@@ -252,7 +252,7 @@ class ProxySession:
         head, body = refusal_response(refusal)
         chunks = [sender.send(item) for item in (head, h11.Data(data=body), h11.EndOfMessage())]
         try:
-            await self._stream.write(b"".join(part for part in chunks if part))
+            await self._stream.write(b"".join(chunk for chunk in chunks if chunk))
             await self._linger()
         except (ConnectionResetError, TimeoutError):
             return

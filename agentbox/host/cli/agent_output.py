@@ -13,7 +13,8 @@ from agentbox.host.cli.stdio import supports_escapes
 # Colours (SGR) and erase in line (EL), ECMA-48 8.3.117 and 8.3.41: programs without terminal
 # support use both. A symbol may be followed by one variation selector (U+FE0F).
 _ALLOWED: Final = re.compile(
-    r"(\x1b\[[0-9;:]{0,64}[mK]|[\n\r\t]|(?<=[\u2122-\u27bf\u2900-\u2bff\U0001f000-\U0001faff])\ufe0f)"
+    r"(\x1b\[[0-9;:]{0,64}[mK]|[\n\r\t]"
+    r"|(?<=[\u2122-\u27bf\u2900-\u2bff\U0001f000-\U0001faff])\ufe0f)"
 )
 _INCOMPLETE: Final = re.compile(r"\x1b(\[[0-9;:]{0,64})?\Z")
 _ALWAYS_ALLOWED: Final = "\n\r\t\ufe0f"

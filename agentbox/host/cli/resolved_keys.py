@@ -44,7 +44,7 @@ class ResolvedKey:
         effect = f"{self.apply}: {', '.join(affected)}" if affected else self.apply
         rules = f"rules {', '.join(self.rules)}" if self.rules else ""
         unread = f"not read: {self.unread}" if self.unread else ""
-        return "; ".join(part for part in (self.source, effect, unread, rules) if part)
+        return "; ".join(text for text in (self.source, effect, unread, rules) if text)
 
 
 def resolve_keys(manifest: Manifest, features: Mapping[str, Feature]) -> dict[str, ResolvedKey]:

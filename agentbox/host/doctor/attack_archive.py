@@ -15,6 +15,7 @@ _SOURCE_PATTERNS: Final = (
     "core/paths.py",
     "sandbox/__init__.py",
     "sandbox/attacks/*.py",
+    "sandbox/attacks/cases/*.py",
     "sandbox/seccomp/__init__.py",
     "sandbox/seccomp/syscalls.py",
 )

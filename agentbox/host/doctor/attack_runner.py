@@ -14,21 +14,19 @@ from agentbox.client.agent_calls import Agent
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.host.doctor import attack_archive
-from agentbox.host.doctor.check_result import CheckResult, DoctorReport
+from agentbox.host.doctor.attack_results import case_result, parse_replies, single_reply
+from agentbox.host.doctor.check_result import DoctorReport
 from agentbox.host.doctor.planted_objects import try_planted_objects
 from agentbox.host.doctor.planted_review import check_review
 from agentbox.plan.model import Plan
 from agentbox.sandbox.attacks.case import (
-    ABSENT,
     DEFAULT_LIMITS,
-    OFF,
     PASSED,
     AttackCase,
     TargetInfo,
     VictimAgent,
 )
 from agentbox.sandbox.attacks.catalogue import CASES
-from agentbox.sandbox.attacks.streams import FORGED_CODE
 
 PROFILE: Final = "sandboxed"
 _REPLY_SECONDS: Final = 20.0
@@ -109,7 +107,7 @@ class AttackRunner:
             output += item.data if item.kind == "stdout" else b""
             if item.kind == "exit":
                 break
-        reply = dict(_parse_replies(output)).get(name, "nothing: it was not reached")
+        reply = dict(parse_replies(output)).get(name, "nothing: it was not reached")
         return check_review(self.client, agent.agent_id) if reply == "planted" else reply
 
     def attack_objects(self, target: TargetInfo, name: str) -> str:
@@ -122,7 +120,7 @@ class AttackRunner:
 
         def plant() -> str:
             output = self.client.agents.run_once(spec, stdin=self.archive, timeout_s=_REPLY_SECONDS)
-            return dict(_parse_replies(output.stdout)).get(name, "nothing: it was not reached")
+            return dict(parse_replies(output.stdout)).get(name, "nothing: it was not reached")
 
         return try_planted_objects(self.client, self._spec("reader", ()), target, plant)
 
@@ -149,7 +147,7 @@ class AttackRunner:
                 terminated = True
             if item.kind == "exit":
                 break
-        return dict(_parse_replies(output)).get(name, "nothing: it was not reached")
+        return dict(parse_replies(output)).get(name, "nothing: it was not reached")
 
     def stored_bytes(self, target: TargetInfo, name: str) -> int:
         """Bytes that the box stores of the larger output stream of an agent that runs the case."""
@@ -212,7 +210,7 @@ def run_attack(
         target = replace(base_target, neighbour=victim, ended_token=runner.ended_token())
         shared = tuple(case for case in selected if not case.isolated)
         replies = (
-            dict(_parse_replies(runner.run(target, *(case.name for case in shared)).stdout))
+            dict(parse_replies(runner.run(target, *(case.name for case in shared)).stdout))
             if shared
             else {}
         )
@@ -233,7 +231,7 @@ def run_attack(
             elif case.isolated:
                 lowered = target.lowered(case.lower)
                 limits = {name: lowered.limits[name] for name in case.lower}
-                replies[case.name] = _single_reply(
+                replies[case.name] = single_reply(
                     case, runner.run(lowered, case.name, limits=limits)
                 )
     titles = {"attack": "attacks by an agent, and the layers that stop them"}
@@ -242,91 +240,4 @@ def run_attack(
         titles,
         tuple(case_result(case, replies) for case in selected),
         strict=True,
-    )
-
-
-def _parse_replies(output: bytes) -> Iterator[tuple[str, str]]:
-    for text in output.decode(errors="replace").splitlines():
-        try:
-            entry = json.loads(text)
-            yield entry["case"], str(entry["reply"])
-        except (ValueError, KeyError, TypeError):
-            continue
-
-
-def _single_reply(case: AttackCase, output: RunOutput) -> str:
-    """The reply of an agent that ran one case and may have been terminated for it."""
-    if case.name == "streams.forged":
-        is_reported = (output.exit.reason, output.exit.code) == ("exit", FORGED_CODE)
-        return (
-            "its own exit code"
-            if is_reported
-            else f"{PASSED}: the box reports {output.exit.reason} {output.exit.code}"
-        )
-    if output.exit.reason == "limit":
-        return "ended: limit"
-    reply = dict(_parse_replies(output.stdout)).get(case.name)
-    return reply or f"ended: {output.exit.reason} {output.exit.signal or output.exit.code}"
-
-
-def case_result(case: AttackCase, replies: Mapping[str, str]) -> CheckResult:
-    """The result of a case: good if one of its layers stopped it, bad if none did."""
-    result = _judge_case(case, replies)
-    return (
-        replace(result, message=f"{result.message}  [edition {case.since}]")
-        if case.since > 1
-        else result
-    )
-
-
-def _judge_case(case: AttackCase, replies: Mapping[str, str]) -> CheckResult:
-    reply = replies.get(case.name, "nothing: the attack was not reached")
-    layer = case.blocked_by.get(reply, "")
-    facts = {"reply": reply, "layer": layer, "tests": list(case.tests), "since": case.since}
-    if layer:
-        return CheckResult(
-            check="attack",
-            subject=case.name,
-            state="good",
-            message=f"{case.title}: {reply} from {layer}",
-            facts=facts,
-        )
-    if reply.startswith(PASSED):
-        return CheckResult(
-            check="attack",
-            subject=case.name,
-            state="bad",
-            message=f"NOT STOPPED: an agent {case.title} ({reply})",
-            facts=facts,
-            advice=(
-                "Do not run untrusted agents in this box. docs/security.md describes how to report "
-                "it."
-            ),
-        )
-    if reply.startswith(ABSENT + OFF):
-        message = f"{case.title}: nothing to attack, {reply.removeprefix(ABSENT + OFF)}"
-        return CheckResult(
-            check="attack", subject=case.name, state="note", message=message, facts=facts
-        )
-    if reply.startswith(ABSENT):
-        message = f"target missing: {case.title}: {reply.removeprefix(ABSENT)}"
-        return CheckResult(
-            check="attack",
-            subject=case.name,
-            state="unknown",
-            message=message,
-            facts=facts,
-            advice="Nothing was tested: the target does not exist in this box.",
-        )
-    message = (
-        f"{case.title}: unexpected reply {reply} for its layers "
-        f"({', '.join(sorted(set(case.blocked_by.values())))})"
-    )
-    return CheckResult(
-        check="attack",
-        subject=case.name,
-        state="unknown",
-        message=message,
-        facts=facts,
-        advice="Check the cause before relying on it; something else may have blocked it.",
     )

@@ -6,7 +6,7 @@ from typing import Any, Final
 from agentbox.client import BoxClient
 from agentbox.client.errors import ApiError
 from agentbox.sandbox.attacks.case import ABSENT, OFF, PASSED, TargetInfo
-from agentbox.sandbox.attacks.review import NO_NEXT_RUN, in_same_directory
+from agentbox.sandbox.attacks.cases.review import NO_NEXT_RUN, in_same_directory
 
 _MAX_STEPS: Final = 3
 _NOT_STARTED: Final = 127  # exit code of an agent that could not be restarted

@@ -7,7 +7,7 @@ from typing import Any, Final
 from agentbox.client import BoxClient
 from agentbox.client.errors import ApiError
 from agentbox.sandbox.attacks.case import PASSED
-from agentbox.sandbox.attacks.review import DIRECTORY, PLANTED
+from agentbox.sandbox.attacks.cases.review import DIRECTORY, PLANTED
 
 _SEALED_SECONDS: Final = 20.0
 _SET_ID_BITS: Final = 0o6000

@@ -14,7 +14,7 @@ def parse_version(text: str) -> tuple[int, ...]:
     return tuple(map(int, match[0].split(".")))
 
 
-def is_at_least(text: str, minimum: Sequence[int]) -> bool:
+def meets_minimum(text: str, minimum: Sequence[int]) -> bool:
     """Also False for a text without a version."""
     try:
         return parse_version(text) >= tuple(minimum)

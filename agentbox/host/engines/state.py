@@ -226,8 +226,8 @@ class BoxState:
         token = self.stored_token()
         if not token:
             raise AgentboxError(
-                f"cannot authenticate to the box {self.directory.name}: there is no token in "
-                f"{self.token_file}",
+                f"cannot authenticate to the box {self.directory.name}: "
+                f"{self.token_file} has no token",
                 "Run ./agentbox.sh up to read the token from the box.",
                 exit_code=ExitCode.NOT_RUNNING,
             )
@@ -263,7 +263,8 @@ def _parse_record(record_type: type[T], document: Any) -> T | None:
         record = record_type(**document)
     except TypeError:
         return None
-    return record if all(_has_default_type(record, item) for item in fields(record)) else None  # type: ignore[arg-type]
+    record_fields = fields(record)  # type: ignore[arg-type]
+    return record if all(_has_default_type(record, item) for item in record_fields) else None
 
 
 def _has_default_type(record: object, record_field: Field[object]) -> bool:

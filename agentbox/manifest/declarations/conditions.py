@@ -11,7 +11,9 @@ def conditions_of(path: str) -> tuple[KeyCondition, ...]:
     """The conditions of a real key path, with its map entry filled in."""
     pattern = generic_path(path)
     names = [
-        name for name, part in zip(path.split("."), pattern.split("."), strict=True) if part == "*"
+        name
+        for name, segment in zip(path.split("."), pattern.split("."), strict=True)
+        if segment == "*"
     ]
     required = conditions().get(pattern, ())
     return (

@@ -10,7 +10,7 @@ from functools import cache
 from typing import Any, Protocol
 
 
-class Constraint(Protocol):
+class KeyConstraint(Protocol):
     """What an annotation says about a value."""
 
     def keywords(self) -> dict[str, Any]:

@@ -131,9 +131,9 @@ def union(first: ExceptionDelta, second: ExceptionDelta) -> ExceptionDelta:
     """
     merged: dict[str, Any] = {}
     for item in fields(ExceptionDelta):
-        left, right = getattr(first, item.name), getattr(second, item.name)
+        value, other = getattr(first, item.name), getattr(second, item.name)
         merged[item.name] = (
-            tuple(dict.fromkeys((*left, *right))) if isinstance(left, tuple) else left or right
+            tuple(dict.fromkeys((*value, *other))) if isinstance(value, tuple) else value or other
         )
     for name in ("devices", "group_add", "cap_add"):
         merged[name] = tuple(sorted(merged[name]))
@@ -153,16 +153,16 @@ def _join_rows(
     return tuple(merged[key_value] for key_value in sorted(merged))
 
 
-def _join_tmpfs(left: TmpfsTable, right: TmpfsTable) -> TmpfsTable:
+def _join_tmpfs(first: TmpfsTable, second: TmpfsTable) -> TmpfsTable:
     """The larger size, the bits of both modes, executable if either is."""
-    mode = f"{int(left.mode, 8) | int(right.mode, 8):04o}"
-    larger = max((left.size, right.size), key=lambda size: size.bytes)
-    return replace(left, size=larger, mode=mode, exec=left.exec or right.exec)
+    mode = f"{int(first.mode, 8) | int(second.mode, 8):04o}"
+    larger = max((first.size, second.size), key=lambda size: size.bytes)
+    return replace(first, size=larger, mode=mode, exec=first.exec or second.exec)
 
 
-def _join_volume(left: VolumeTable, right: VolumeTable) -> VolumeTable:
+def _join_volume(first: VolumeTable, second: VolumeTable) -> VolumeTable:
     """Writable if either is."""
-    return replace(left, read_only=left.read_only and right.read_only)
+    return replace(first, read_only=first.read_only and second.read_only)
 
 
 def _written_delta(block: SecurityExceptionTable) -> ExceptionDelta:

@@ -149,16 +149,16 @@ class RuleContext:
         """The value in the file, even if a dependent default hides it; None if absent."""
         self[key]
         node: Any = self.inputs.manifest.written
-        for part in self.path(key).split("."):
-            node = node.get(part) if isinstance(node, dict) else None
+        for name in self.path(key).split("."):
+            node = node.get(name) if isinstance(node, dict) else None
         return node
 
     def names(self, table: str) -> tuple[str, ...]:
         """The names of the entries of a map, sorted, without invalid ones."""
         self.keys_read.add(table)
         node: Any = self.model
-        for part in table.split("."):
-            node = getattr(node, part)
+        for name in table.split("."):
+            node = getattr(node, name)
         return tuple(sorted(node))
 
     def has(self, table: str, name: str) -> bool:

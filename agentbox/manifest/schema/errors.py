@@ -3,13 +3,13 @@
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
 from agentbox.manifest.findings import Kind
 from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.schema.examples import EXAMPLES
-from agentbox.manifest.schema.generator import properties, resolve_reference
+from agentbox.manifest.schema.generator import resolve_reference
+from agentbox.manifest.schema.remedies import example_value, suggest_key
 from agentbox.manifest.suggest import suggest_names
 from agentbox.manifest.toml_text import (
     TYPE_EXAMPLES,
@@ -22,8 +22,6 @@ from agentbox.manifest.toml_text import (
 
 if TYPE_CHECKING:
     from jsonschema import ValidationError
-
-_RENAMED: Final = {"federation": "mesh"}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +74,7 @@ def _key_path(path: KeyPath) -> KeyPath:
 
 def _value_path(path: KeyPath) -> KeyPath:
     """The path of the invalid value: everything before the first list."""
-    cut = next((index for index, part in enumerate(path) if isinstance(part, int)), len(path))
+    cut = next((index for index, segment in enumerate(path) if isinstance(segment, int)), len(path))
     return path[:cut]
 
 
@@ -91,37 +89,16 @@ def _unknown(error: ValidatorError) -> Iterator[SchemaError]:
             path=path,
             kind="unknown-key",
             message=f"unknown key `{name}` in {location}",
-            remedy=_suggest(name, names, path),
+            remedy=suggest_key(name, names, path),
             invalid=(_value_path(path),),
         )
-
-
-def _suggest(name: str, names: list[str], path: KeyPath) -> str:
-    if len(path) == 1 and name in _RENAMED:
-        return f"The table is called `[{_RENAMED[name]}]`."
-    if suggestions := suggest_names(name, names):
-        return f"Did you mean {' or '.join(f'`{suggestion}`' for suggestion in suggestions)}?"
-    if tables := _tables_by_key().get(name):
-        return f"`{name}` belongs to {' or '.join(f'`[{table}]`' for table in tables[:3])}."
-    return f"Remove it. Keys here: {', '.join(names)}."
-
-
-@cache
-def _tables_by_key() -> Mapping[str, list[str]]:
-    """Key name -> the tables that have it."""
-    result: dict[str, list[str]] = {}
-    for path, _schema in properties():
-        table, _, name = path.rpartition(".")
-        if table and name != "*" and "exceptions" not in table:
-            result.setdefault(name, []).append(table.replace("*", "<name>"))
-    return result
 
 
 def _missing(error: ValidatorError) -> Iterator[SchemaError]:
     for name in error.expected:
         if name not in error.value:
             path = (*error.path, name)
-            example = _example(resolve_reference(error.schema["properties"][name]))
+            example = example_value(resolve_reference(error.schema["properties"][name]))
             yield SchemaError(
                 path=path,
                 kind="missing-key",
@@ -278,22 +255,6 @@ def _bad_value(error: ValidatorError) -> Iterator[SchemaError]:
     yield _bad_value_error(
         error, f"is not valid: {error.keyword} {error.expected}", "Fix the value."
     )
-
-
-def _example(schema: Mapping[str, Any]) -> str:
-    if "const" in schema:
-        return format_toml(schema["const"])
-    if schema.get("title") in EXAMPLES:
-        return EXAMPLES[schema["title"]][1]
-    if schema.get("type") == "object":
-        return (
-            "{ "
-            + ", ".join(
-                f"{n} = {_example(schema['properties'][n])}" for n in schema.get("required", ())
-            )
-            + " }"
-        )
-    return TYPE_EXAMPLES[str(schema.get("type", "string"))][1]
 
 
 _BY_KEYWORD: Final[Mapping[str, Callable[[ValidatorError], Iterator[SchemaError]]]] = {

@@ -3,10 +3,10 @@
 from collections.abc import Mapping
 from typing import Final
 
-from agentbox.manifest.types import form_of, named_types
+from agentbox.manifest.types import form_of, types_by_name
 
 EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
     name: (form.noun, form.example)
-    for name, hint in named_types().items()
+    for name, hint in types_by_name().items()
     if (form := form_of(hint))
 }

@@ -54,13 +54,13 @@ def properties() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def schema_at(path: str) -> dict[str, Any] | None:
     """The schema of a real key path, with any entry names; None if it does not exist."""
-    found: Any = manifest_schema()
+    node: Any = manifest_schema()
     for name in path.split("."):
-        found = resolve_reference(found)
-        found = found.get("properties", {}).get(name) or found.get("additionalProperties")
-        if not isinstance(found, dict):
+        node = resolve_reference(node)
+        node = node.get("properties", {}).get(name) or node.get("additionalProperties")
+        if not isinstance(node, dict):
             return None
-    return resolve_reference(found)
+    return resolve_reference(node)
 
 
 def resolve_reference(inner: dict[str, Any]) -> dict[str, Any]:

@@ -68,7 +68,7 @@ def _fits(value: Any, hint: Any) -> bool:
         return any(type(value) is type(choice) and value == choice for choice in get_args(hint))
     if get_origin(hint) is tuple:
         item = get_args(hint)[0]
-        return isinstance(value, list) and all(_fits(part, item) for part in value)
+        return isinstance(value, list) and all(_fits(element, item) for element in value)
     if hint is Size:
         return _fits(value, SizeText)
     if hint is int:

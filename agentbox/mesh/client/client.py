@@ -12,7 +12,7 @@ from typing import Any
 
 import structlog
 
-from agentbox.contracts.mesh import Heartbeat, MeshStatus, Registered, Registration
+from agentbox.contracts.mesh import MeshStatus, Registered
 from agentbox.core import clock
 from agentbox.core.linux.boottime import boottime
 from agentbox.mesh.client import backoff
@@ -23,6 +23,7 @@ from agentbox.mesh.client.host_connection import (
     HostUnreachable,
     SessionOver,
 )
+from agentbox.mesh.client.host_messages import DEREGISTER_SECONDS, HostMessages
 from agentbox.mesh.client.instance import Instance
 from agentbox.mesh.client.session import BoxFacts, ClientSession
 from agentbox.mesh.client.session_slots import SessionSlots
@@ -30,7 +31,6 @@ from agentbox.mesh.client.transitions import SESSION_STATES, State, check_transi
 from agentbox.mesh.metrics import ClientMetrics
 
 RESOLVE_SECONDS = 10.0
-DEREGISTER_SECONDS = 5.0
 EmitEvent = Callable[[str, dict[str, Any]], None]
 _log = structlog.get_logger()
 
@@ -53,19 +53,15 @@ class Client:
         scale: float = 1.0,
     ) -> None:
         self.instance, self.slots = instance, slots
-        self._connection, self._facts, self._metrics, self._emit_event = (
-            connection,
-            facts,
-            metrics,
-            emit,
-        )
+        self._outbox, self._metrics, self._emit_event = facts.outbox, metrics, emit
         self._on_reconnect, self._wait_drained, self._scale = on_reconnect, wait_drained, scale
         self.state: State = "idle"
         self.since: datetime = clock.now()
         self.reason = ""
         self._mismatches: tuple[Any, ...] = ()
-        self._last_heartbeat: datetime | None = None
-        self._skew = ClockSkew(metrics, self._emit)
+        self._messages = HostMessages(
+            instance, connection, facts, metrics, ClockSkew(metrics, self._emit)
+        )
         self._session: ClientSession | None = None
         self._failures = 0
         self._retry_after: float | None = None
@@ -92,8 +88,9 @@ class Client:
         self._transition(17, "leaving")
         if self._session is not None:
             await self._wait_drained(DEREGISTER_SECONDS)
-            await self._deregister(self._session.registered)
-        await self._connection.close()
+            if await self._messages.deregister(self._session.registered):
+                self._emit("mesh.deregistered", reason="stop")
+        await self._messages.close()
         self._session = None
         self._transition(18, "closed")
 
@@ -103,13 +100,13 @@ class Client:
             mode="client",
             state=self.state,
             since=self.since,
-            host=self._connection.url,
+            host=self._messages.host_url,
             instance_id=self.instance.id,
             session_id=self._session.registered.session_id if self._session else None,
             reason=self.reason,
-            last_beat_at=self._last_heartbeat,
-            skew_s=self._skew.seconds,
-            outbox=self._facts.outbox(),
+            last_beat_at=self._messages.last_heartbeat,
+            skew_s=self._messages.skew.seconds,
+            outbox=self._outbox(),
             mismatches=self._mismatches,
             slots=self.slots.status(),
         )
@@ -128,7 +125,7 @@ class Client:
 
     async def _register(self) -> None:
         try:
-            registered = await self._send_registration()
+            registered = await self._messages.register()
         except HostUnreachable as error:
             self._retry_after, self.reason = error.retry_after, str(error)
             self._metrics.registrations.labels("lost").inc()
@@ -144,20 +141,6 @@ class Client:
             )
             self._transition(2, "resolving")
             self._emit("mesh.registered", resumed=registered.resumed)
-
-    async def _send_registration(self) -> Registered:
-        registration = Registration(
-            protocol=1,
-            instance_id=self.instance.id,
-            instance_secret=self.instance.secret,
-            boot_id=self._facts.boot_id,
-            sent_at=clock.now(),
-            **self._facts.registration(),
-        )
-        with self._skew.measure() as record_time:
-            registered = await self._connection.register(registration)
-            record_time(registered.host_time)
-        return registered
 
     async def _back_off(self) -> None:
         wait = backoff.retry_delay(self._failures, self._retry_after)
@@ -186,7 +169,7 @@ class Client:
             self._session,
             asyncio.ensure_future(self._resolve(self._session.registered)),
         )
-        due = boottime() + self._heartbeat_delay(session)
+        due = boottime() + session.heartbeat_delay(self._scale)
         try:
             while self.state in SESSION_STATES:
                 await self._wait_next(due, resolving)
@@ -194,19 +177,19 @@ class Client:
                     resolving.result()
                     self._failures = 0
                     self._transition(7, "active")
-                if self.state == "suspect" and boottime() >= self._lease_end(session):
+                if self.state == "suspect" and boottime() >= session.lease_end(self._scale):
                     self._transition(12, "partitioned")
                     self._emit("mesh.partitioned")
                 if boottime() >= due:
                     await self._heartbeat(session)
-                    due = boottime() + self._heartbeat_delay(session)
+                    due = boottime() + session.heartbeat_delay(self._scale)
         finally:
             resolving.cancel()
 
     async def _wait_next(self, due: float, resolving: "asyncio.Future[None]") -> None:
         """Waits for the next heartbeat, the end of the lease, or the slots."""
         assert self._session is not None
-        end = min(due, self._lease_end(self._session)) if self.state == "suspect" else due
+        end = min(due, self._session.lease_end(self._scale)) if self.state == "suspect" else due
         timeout = max(0.0, end - boottime())
         if self.state == "resolving":
             await asyncio.wait({resolving}, timeout=timeout)
@@ -221,7 +204,7 @@ class Client:
     async def _heartbeat(self, session: ClientSession) -> None:
         session.heartbeats += 1
         try:
-            rev = await self._send_heartbeat(session)
+            rev = await self._messages.heartbeat(session)
             if rev != session.rev and self.state == "active":
                 await self._renew(session)
             self._on_answered(session)
@@ -237,24 +220,10 @@ class Client:
             else:
                 self._on_missed(session, str(error))
 
-    async def _send_heartbeat(self, session: ClientSession) -> str:
-        heartbeat = Heartbeat(
-            session_id=session.registered.session_id,
-            beat=session.heartbeats,
-            sent_at=clock.now(),
-            **await self._facts.heartbeat(),
-        )
-        with self._metrics.heartbeat_seconds.time(), self._skew.measure() as record_time:
-            reply = await self._connection.heartbeat(heartbeat, session.registered.token)
-            record_time(reply.host_time)
-        session.last_ok, session.misses, self._last_heartbeat = boottime(), 0, clock.now()
-        self._metrics.heartbeats.labels("ok").inc()
-        return reply.endpoints_rev
-
     async def _renew(self, session: ClientSession) -> None:
         """Registers again since the host's offers changed; the session stays. Raises
         HostUnreachable, HostRefused."""
-        registered = await self._send_registration()
+        registered = await self._messages.register()
         session.registered, session.rev, session.heartbeats = (
             registered,
             registered.endpoints_rev,
@@ -298,21 +267,6 @@ class Client:
             self._session = None
             self.slots.drop()
         self._transition(number, "refused")
-
-    async def _deregister(self, registered: Registered) -> None:
-        try:
-            async with asyncio.timeout(DEREGISTER_SECONDS):
-                await self._connection.deregister(registered.session_id, registered.token)
-            self._emit("mesh.deregistered", reason="stop")
-        except (HostUnreachable, HostRefused, SessionOver, TimeoutError) as error:
-            _log.warning("mesh.not_deregistered", reason=str(error))
-
-    def _heartbeat_delay(self, session: ClientSession) -> float:
-        """Seconds to the next heartbeat: short after the first failures, then the normal period."""
-        return backoff.heartbeat_delay(session.registered.heartbeat_s, session.misses) / self._scale
-
-    def _lease_end(self, session: ClientSession) -> float:
-        return session.last_ok + session.registered.lease_s / self._scale
 
     async def _pause(self, seconds: float) -> None:
         """Waits for the time or for `join`."""

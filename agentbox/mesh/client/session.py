@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentbox.contracts.mesh import Registered
+from agentbox.mesh.client.backoff import heartbeat_delay
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -26,3 +27,11 @@ class ClientSession:
     last_ok: float
     heartbeats: int = 0
     misses: int = 0
+
+    def heartbeat_delay(self, scale: float) -> float:
+        """Seconds to the next heartbeat: short after the first failures, then the normal period."""
+        return heartbeat_delay(self.registered.heartbeat_s, self.misses) / scale
+
+    def lease_end(self, scale: float) -> float:
+        """In seconds of the boot clock."""
+        return self.last_ok + self.registered.lease_s / scale

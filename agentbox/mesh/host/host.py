@@ -16,15 +16,14 @@ import structlog
 from agentbox.contracts.mesh import Heartbeat, HeartbeatReply, MeshSession, Registered, Registration
 from agentbox.contracts.mesh_errors import SessionEnded
 from agentbox.core import clock
-from agentbox.core.ids import uuid7
 from agentbox.core.linux.boottime import boottime
-from agentbox.core.records.wire import to_wire
 from agentbox.core.slot_errors import AdapterError, ContractMismatch, NotFound
 from agentbox.core.storage.damaged_rows import State
 from agentbox.mesh.host import offers
-from agentbox.mesh.host.active_session import ActiveSession, TokenHolder
+from agentbox.mesh.host.active_session import ActiveSession, TokenHolder, new_session
 from agentbox.mesh.host.admission import Admission
-from agentbox.mesh.host.session_store import SessionStore, end_session
+from agentbox.mesh.host.session_store import SessionStore
+from agentbox.mesh.host.sessions import Sessions
 from agentbox.mesh.metrics import HostMetrics
 from agentbox.plan.model import Plan
 
@@ -54,10 +53,9 @@ class Host:
         self._plan, self._store, self._metrics, self._emit = plan, store, metrics, emit
         self._scale, self._now = scale, now
         self._admission = Admission(plan, now, scale)
-        self._active: dict[str, ActiveSession] = {}
-        self._by_token: dict[bytes, str] = {}
-        self._ended: dict[str, str] = {}  # session id -> reason, while one of its tokens is stored
-        self._secrets: dict[str, bytes] = {}
+        self._sessions = Sessions(
+            store, metrics, emit, now, self._next_lease_end, OLD_TOKEN_SECONDS / scale
+        )
         self._lock = asyncio.Lock()
         self._task: asyncio.Task[None] | None = None
 
@@ -74,20 +72,8 @@ class Host:
 
     async def open(self) -> None:
         """Loads the sessions and starts maintenance. An unreadable store is retried."""
-        await self._load()
+        await self._sessions.load()
         self._task = asyncio.ensure_future(self._run_maintenance())
-
-    async def _load(self) -> None:
-        if (stored := await self._store.load()) is None:
-            return
-        self._secrets, self._by_token, self._ended = stored.secrets, stored.tokens, stored.ended
-        self._active = {
-            session.id: ActiveSession(session, self._next_lease_end()) for session in stored.active
-        }
-        for sha256, session_id in self._by_token.items():
-            if (active := self._active.get(session_id)) is not None:
-                active.tokens[sha256] = None
-        self._update_metrics()
 
     def check_open(self) -> None:
         """Raises BackendError while the sessions cannot be read."""
@@ -109,14 +95,11 @@ class Host:
     def find_holder(self, sha256: bytes) -> TokenHolder | None:
         """The holder of the token with this hash. None if unknown, or replaced more than a minute
         ago."""
-        session_id = self._by_token.get(sha256, "")
-        if (reason := self._ended.get(session_id)) is not None:
+        session_id = self._sessions.by_token.get(sha256, "")
+        if (reason := self._sessions.ended.get(session_id)) is not None:
             return TokenHolder(session_id, reason=reason)
-        active = self._active.get(session_id)
-        if active is None or sha256 not in active.tokens:
-            return None
-        expires_at = active.tokens[sha256]
-        if expires_at is not None and expires_at <= self._now():
+        active = self._sessions.active.get(session_id)
+        if active is None or not active.is_valid(sha256, self._now()):
             return None
         session = active.session
         scopes = offers.scopes(session.impls, offers.offered_contracts(self._plan()))
@@ -144,7 +127,9 @@ class Host:
 
     async def _register(self, registration: Registration, principal: str) -> Registered:
         plan = self._plan()
-        self._admission.check(registration, self._secrets.get(registration.instance_id), principal)
+        self._admission.check(
+            registration, self._sessions.secrets.get(registration.instance_id), principal
+        )
         host_contracts = offers.offered_contracts(plan)
         if mismatches := offers.mismatches(
             registration.contracts, registration.impls, host_contracts
@@ -154,18 +139,11 @@ class Host:
                 f"cannot join: the contracts of {slots} have another major version",
                 mismatches=mismatches,
             )
-        previous = next(
-            (
-                active
-                for active in self._active.values()
-                if active.session.instance_id == registration.instance_id
-            ),
-            None,
-        )
+        previous = self._sessions.find_instance(registration.instance_id)
         await self._admit_boot(registration, previous)
         resumed = previous is not None and previous.session.boot_id == registration.boot_id
         if not resumed:
-            self._admission.check_capacity(len(self._active) - (previous is not None))
+            self._admission.check_capacity(len(self._sessions.active) - (previous is not None))
         token = TOKEN_PREFIX + secrets.token_urlsafe(TOKEN_BYTES)
         session_id = await self._save_session(
             registration, principal, token, previous, resumed=resumed
@@ -188,7 +166,7 @@ class Host:
             self._admission.check_boot(registration)
         except AdapterError:
             if previous is not None:
-                await self._end(previous, "superseded", "duplicate-instance")
+                await self._sessions.end(previous, "superseded", "duplicate-instance")
             raise
 
     async def _save_session(
@@ -205,67 +183,22 @@ class Host:
             hashlib.sha256(token.encode()).digest(),
             hashlib.sha256(registration.instance_secret).digest(),
         )
-        session = MeshSession(
-            id=previous.session.id if resumed and previous else uuid7(),
-            instance_id=registration.instance_id,
-            boot_id=registration.boot_id,
-            principal=principal,
-            image_hash=registration.image_hash,
-            plan_digest=registration.plan_digest,
-            posture_digest=registration.posture_digest,
-            contracts=registration.contracts,
-            impls=registration.impls,
-            did=registration.did,
-            api_base=registration.api_base,
-            opened_at=previous.session.opened_at if resumed and previous else clock.now(),
-        )
-        event_data = {"session": session.id, "instance": session.instance_id}
+        resumed_session = previous.session if resumed and previous else None
+        session = new_session(registration, principal, resumed_session)
         if resumed and previous is not None:
-            expired = [
-                digest
-                for digest, expires_at in previous.tokens.items()
-                if expires_at is not None and expires_at <= self._now()
-            ]
-            await self._store.save(session, token=sha256, dropped=expired)
-            for digest in expired:
-                del previous.tokens[digest], self._by_token[digest]
-            grace = self._now() + OLD_TOKEN_SECONDS / self._scale
-            previous.tokens = {
-                digest: grace if until is None else until
-                for digest, until in previous.tokens.items()
-            } | {sha256: None}
-            previous.session, previous.expires_at = session, self._next_lease_end()
-            self._emit("mesh.session.resumed", {**event_data, "reason": "register"})
+            await self._sessions.resume(previous, session, sha256)
         else:
-            superseded = (
-                ()
-                if previous is None
-                else (end_session(previous.session, "superseded", clock.now()),)
-            )
-            await self._store.save(*superseded, session, token=sha256, secret=secret)
-            self._active[session.id] = ActiveSession(
-                session, self._next_lease_end(), {sha256: None}
-            )
-            self._secrets[session.instance_id] = secret
-            if previous is not None:
-                self._remove(previous, "superseded")
-                self._emit(
-                    "mesh.session.superseded",
-                    {**event_data, "session": previous.session.id, "reason": "superseded"},
-                )
-            self._emit("mesh.session.opened", {**event_data, "reason": "register"})
-        self._by_token[sha256] = session.id
-        self._update_metrics()
+            await self._sessions.add(session, sha256, secret, previous)
         return session.id
 
     async def heartbeat(self, token_session_id: str, heartbeat: Heartbeat) -> HeartbeatReply:
         """Renews the lease of the session of the token, `token_session_id`. Raises SessionEnded,
         ContractMismatch."""
-        active = self._active.get(token_session_id)
+        active = self._sessions.active.get(token_session_id)
         if active is None or heartbeat.session_id != token_session_id:
             self._metrics.heartbeats.labels("ended").inc()
             reason = (
-                self._ended.get(token_session_id, "unknown")
+                self._sessions.ended.get(token_session_id, "unknown")
                 if heartbeat.session_id == token_session_id
                 else "unknown"
             )
@@ -300,8 +233,8 @@ class Host:
         if session_id != token_session_id:
             raise SessionEnded("this session has ended: unknown", reason="unknown")
         async with self._lock:
-            if (active := self._active.get(token_session_id)) is not None:
-                await self._end(active, "closed", "deregister")
+            if (active := self._sessions.active.get(token_session_id)) is not None:
+                await self._sessions.end(active, "closed", "deregister")
         session = await self._store.show(token_session_id)
         if session is None:
             raise SessionEnded("this session has ended: unknown", reason="unknown")
@@ -310,18 +243,18 @@ class Host:
     async def evict(self, session_id: str) -> None:
         """Ends a session and its token at once. Raises NotFound if it is not active."""
         async with self._lock:
-            active = self._active.get(session_id)
+            active = self._sessions.active.get(session_id)
             if active is None:
                 raise NotFound(
                     "cannot find an active session with this id",
                     resource="mesh session",
                     id=session_id,
                 )
-            await self._end(active, "evicted", "operator")
+            await self._sessions.end(active, "evicted", "operator")
 
     async def show(self, session_id: str) -> MeshSession:
         """Raises NotFound."""
-        active = self._active.get(session_id)
+        active = self._sessions.active.get(session_id)
         session = active.session if active is not None else await self._store.show(session_id)
         if session is None:
             raise NotFound("cannot find this session", resource="mesh session", id=session_id)
@@ -334,7 +267,7 @@ class Host:
     @property
     def counts(self) -> dict[str, int]:
         """Number of active sessions, and of sessions that ended within a day."""
-        return {"active": len(self._active), "ended": len(self._ended)}
+        return self._sessions.counts
 
     async def _run_maintenance(self) -> None:
         """Every second: expires leases, or retries the store. Every hour: deletes old rows."""
@@ -343,53 +276,15 @@ class Host:
             await asyncio.sleep(1 / self._scale)
             try:
                 if self.condition[0] == "down":
-                    await self._load()
+                    await self._sessions.load()
                     continue
-                await self._expire_leases()
+                async with self._lock:
+                    await self._sessions.expire()
                 if self._now() - last_cleanup >= CLEANUP_SECONDS:
                     last_cleanup = self._now()
-                    await self._discard_old()
+                    await self._sessions.discard_old()
             except AdapterError as error:
                 _log.error("mesh session maintenance failed", reason=error.message)
 
-    async def _expire_leases(self) -> None:
-        async with self._lock:
-            for active in [
-                candidate
-                for candidate in self._active.values()
-                if candidate.expires_at <= self._now()
-            ]:
-                await self._end(active, "expired", "no beat")
-
-    async def _discard_old(self) -> None:
-        await self._store.discard_old()
-        stored = await self._store.tokens()
-        self._by_token = {
-            sha256: session_id for sha256, session_id in self._by_token.items() if sha256 in stored
-        }
-        self._ended = {at: reason for at, reason in self._ended.items() if at in stored.values()}
-
-    async def _end(self, active: ActiveSession, reason: str, cause: str) -> None:
-        session = end_session(active.session, reason, clock.now())
-        await self._store.save(session)
-        self._remove(active, reason)
-        event_type = "mesh.session.closed" if reason == "closed" else "mesh.session.evicted"
-        event_data = {"session": session.id, "instance": session.instance_id}
-        self._emit(
-            event_type,
-            {**event_data, "reason": reason, "why": cause, "last": to_wire(session.last_beat_at)},
-        )
-        self._update_metrics()
-
-    def _remove(self, active: ActiveSession, reason: str) -> None:
-        del self._active[active.session.id]
-        self._ended[active.session.id] = reason
-        if reason != "closed":
-            self._metrics.evictions.labels(reason).inc()
-
     def _next_lease_end(self) -> float:
         return self._now() + self.lease_s / self._scale
-
-    def _update_metrics(self) -> None:
-        for state, count in self.counts.items():
-            self._metrics.sessions.labels(state).set(count)

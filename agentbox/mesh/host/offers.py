@@ -25,7 +25,11 @@ def public_base(plan: Plan) -> str:
 def offered_contracts(plan: Plan) -> dict[str, str]:
     """Contract version of each mesh slot that is not off on this host."""
     served = ((slot, plan.slots[slot].use) for slot in OFFERED_SLOTS if slot in plan.slots)
-    return {slot: resolve(slot, use).contract_version for slot, use in served if use != "off"}  # type: ignore[arg-type]
+    return {
+        slot: resolve(slot, use).contract_version  # type: ignore[arg-type]
+        for slot, use in served
+        if use != "off"
+    }
 
 
 def offered_endpoints(plan: Plan, instance_id: str) -> dict[str, Endpoint]:
@@ -78,4 +82,4 @@ def _is_external(impl: str) -> bool:
 def _parse_version(version: str) -> tuple[int, ...]:
     """(-1,) for an invalid version."""
     parts = version.split(".")
-    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else (-1,)
+    return tuple(map(int, parts)) if all(number.isdecimal() for number in parts) else (-1,)

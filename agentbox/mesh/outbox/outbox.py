@@ -164,7 +164,8 @@ class Outbox:
         """Returns once the outbox is empty, or after `seconds`."""
         self.wake()
         deadline = asyncio.get_running_loop().time() + seconds
-        while self.depth and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110 - it ends by time as well
+        # it ends by time as well
+        while self.depth and asyncio.get_running_loop().time() < deadline:  # noqa: ASYNC110
             await asyncio.sleep(0.05)
 
     async def _run(self, beads: Beads, is_available: Callable[[], bool], owner: SpoolOwner) -> None:
@@ -191,7 +192,7 @@ class Outbox:
                 await self._remove(result.seq)
         self._warned = False
 
-    async def _read_results(self) -> tuple["_Result", ...]:
+    async def _read_results(self) -> tuple["_StoredResult", ...]:
         """All results in order, without unreadable rows."""
         sql = f"SELECT {', '.join(_COLUMNS)} FROM items ORDER BY seq"
         rows = await self._db.read(lambda db: list(each_row(db, sql, (), _COLUMNS, key_columns=1)))
@@ -245,7 +246,7 @@ def _insert(db: apsw.Connection, values: tuple[str, ...]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class _Result:
+class _StoredResult:
     """A row; `size`: bytes of the body."""
 
     seq: int
@@ -258,21 +259,21 @@ class _Result:
     created_at: datetime
 
 
-def _parse_result(row: tuple[Any, ...]) -> _Result:
+def _parse_result(row: tuple[Any, ...]) -> _StoredResult:
     """Raises IntegrityError for a damaged row."""
     seq, op, bead, lease, ref, text, created_at = row
     try:
         body = json.loads(text)
         if not isinstance(body, dict):
             raise TypeError(type(body))
-        return _Result(
+        return _StoredResult(
             seq, op, bead, lease, ref, body, len(text.encode()), clock.from_wire(created_at)
         )
     except UNREADABLE:
         raise damaged_row(f"result {seq}") from None
 
 
-def _to_item(result: _Result) -> OutboxItem:
+def _to_item(result: _StoredResult) -> OutboxItem:
     return OutboxItem(
         id=str(result.seq),
         op=result.op,

@@ -55,7 +55,7 @@ def compose(
 def document(plan: Plan, options: Options) -> dict[str, Any]:
     """The same as data."""
     profile = effective_profile(plan)
-    named_volumes = [
+    declared_volumes = [
         row for row in _mounted_volumes(profile, options) if not row.source.startswith("/")
     ]
     return {
@@ -63,7 +63,7 @@ def document(plan: Plan, options: Options) -> dict[str, Any]:
         "networks": {SERVICE: {"driver": "bridge"}},
         "volumes": {
             row.source: {"name": f"{plan.name}-{row.source}"}
-            for row in sorted(named_volumes, key=lambda r: r.source)
+            for row in sorted(declared_volumes, key=lambda r: r.source)
         },
         **_secret_files(plan),
     }

@@ -112,7 +112,7 @@ def security_report(plan: Plan, *, project: Path | None = None) -> str:
             "(AppArmor, SELinux): this file sets neither."
         ),
     ]
-    return "\n\n".join(part for part in parts if part) + "\n"
+    return "\n\n".join(section for section in parts if section) + "\n"
 
 
 def _project(project: Path | None) -> str:

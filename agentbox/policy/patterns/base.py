@@ -12,7 +12,7 @@ class PatternError(ValueError):
         self.form = form
 
 
-class Pattern(Protocol):
+class ScopePattern(Protocol):
     """A set of values. `matches` takes a value in its normal form and is False for any other text.
     `covers`: contains every value of the other. Never True by mistake; False may mean that it
     cannot be proved. `overlaps`: may have a value in common. Never False by mistake. Patterns of

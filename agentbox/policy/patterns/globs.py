@@ -24,9 +24,9 @@ def covers(outer: str, inner: str) -> bool:
     return outer in ("*", inner) or _consumes(_normalize(outer), _normalize(inner), literal=False)
 
 
-def overlaps(left: str, right: str) -> bool:
+def overlaps(first: str, second: str) -> bool:
     """Whether both match some text: a search over pairs of positions."""
-    a, b = _normalize(left), _normalize(right)
+    a, b = _normalize(first), _normalize(second)
     pending, visited = [(0, 0)], set()
     while pending:
         i, j = pending.pop()

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from agentbox.policy.patterns.base import Pattern
+from agentbox.policy.patterns.base import ScopePattern
 from agentbox.policy.patterns.hosts import HostPattern, PortPattern
 from agentbox.policy.patterns.names import NamePattern
 from agentbox.policy.patterns.paths import PathPattern
@@ -22,7 +22,7 @@ OPERATIONS: Final[Mapping[Scope, tuple[str, ...]]] = {
 SCOPES: Final = tuple(OPERATIONS)
 
 
-def parse(scope: Scope, text: str, operation: str = "") -> Pattern:
+def parse(scope: Scope, text: str, operation: str = "") -> ScopePattern:
     """Parses the pattern of a scope; `operation` matters in net only. Raises PatternError."""
     if scope in ("fs", "exec"):
         return PathPattern.parse(text, exec_scope=scope == "exec")

@@ -92,17 +92,19 @@ _PEM = re.compile(
     re.DOTALL,
 )
 _NAME = (
-    r"(?:passwords?|passwd|passphrase|passcode|secrets?|credentials?|token|cvv|cvc|api[_-]?keys?|access[_-]?keys?|private[_-]?keys?"
-    r"|secret[_-]?keys?)"
+    r"(?:passwords?|passwd|passphrase|passcode|secrets?|credentials?|token|cvv|cvc|api[_-]?keys?"
+    r"|access[_-]?keys?|private[_-]?keys?|secret[_-]?keys?)"
 )
 _WORDS = ("password", "passwd", "passphrase", "secret", "token", "key")
 _KEY_NAME = re.compile(r"(?:api|access|private|secret)[_-]?key\Z")
 _VALUE = re.compile(
-    r"""\s{0,4}["']?\s{0,8}(?::=|=>|[:=])\s{0,8}(?:\[\s{0,8}(?=["']))?(?P<quote>["'])?(?P<value>(?!\[[A-Z_]+\])(?(quote)[^"'\n]|[^\s"',;&<>]){6,4096})"""
+    r"""\s{0,4}["']?\s{0,8}(?::=|=>|[:=])\s{0,8}(?:\[\s{0,8}(?=["']))?(?P<quote>["'])?"""
+    r"""(?P<value>(?!\[[A-Z_]+\])(?(quote)[^"'\n]|[^\s"',;&<>]){6,4096})"""
 )
 _SECRET_KEY = re.compile(rf"(?:^|[^a-z]|(?<=[a-z])(?=[A-Z])){_NAME}$", re.IGNORECASE)
 _EMAIL = re.compile(
-    r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,63}(?![A-Za-z0-9-])"
+    r"(?<![A-Za-z0-9._%+-])[A-Za-z0-9._%+-]{1,64}"
+    r"@(?:[A-Za-z0-9](?:[A-Za-z0-9-]{0,61}[A-Za-z0-9])?\.){1,8}[A-Za-z]{2,63}(?![A-Za-z0-9-])"
 )
 _PHONE = re.compile(
     r"(?<![\w+])(?:\+\d(?:[ .()/-]{0,2}\d){7,14}|\(?\d{3}\)?[ .-]\d{3}[ .-]\d{4})(?!\w)"
@@ -110,7 +112,8 @@ _PHONE = re.compile(
 _IBAN = re.compile(r"(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]){11,30}(?![A-Za-z0-9])")
 _CARD_NUMBER = re.compile(r"(?<![\w.-])[2-6](?:[ -]?\d){12,18}(?![\w-])")
 _URL = re.compile(
-    r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,31}://[^\s/@:?#\"'<>]{0,256}:[^\s/@\"'<>]{1,256}@[^\s\"'<>]{1,2048}"
+    r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{1,31}://[^\s/@:?#\"'<>]{0,256}"
+    r":[^\s/@\"'<>]{1,256}@[^\s\"'<>]{1,2048}"
 )
 
 
@@ -132,10 +135,10 @@ def find_secrets(text: str) -> Iterable[TextSpan]:
         if literal in text:
             for match in pattern.finditer(text):
                 yield TextSpan(match.start("value"), match.end("value"), "secret")
-    yield from _named_values(text)
+    yield from _labelled_values(text)
 
 
-def _named_values(text: str) -> Iterable[TextSpan]:
+def _labelled_values(text: str) -> Iterable[TextSpan]:
     """Values after a name and a separator: `password = ...`, `"api_key": "..."`."""
     lower = text.lower()
     if len(lower) != len(text):  # lower-casing can change the length, and with it positions

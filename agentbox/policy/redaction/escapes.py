@@ -11,7 +11,8 @@ from agentbox.policy.redaction.findings import TextSpan
 LEVELS = 2  # nested escapes: a URL in a JSON text, a JSON text in a JSON string
 REACH = 256  # characters around an escape that are searched again, up to the next space
 _ESCAPE = re.compile(
-    r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([/\\]))|%([0-9A-Fa-f]{2})|&#(?:x([0-9A-Fa-f]{1,5})|([0-9]{1,6}));"
+    r"\\(?:u([0-9A-Fa-f]{4})|x([0-9A-Fa-f]{2})|([/\\]))|%([0-9A-Fa-f]{2})"
+    r"|&#(?:x([0-9A-Fa-f]{1,5})|([0-9]{1,6}));"
 )
 _SHORT = (("\\\\", "  "), ('\\"', ' "'), *((f"\\{letter}", "  ") for letter in "nrtbf"))
 _SPACE = re.compile(r"\s")
@@ -42,13 +43,13 @@ def decode_escapes(text: str) -> Iterator[DecodedText]:
     if not any(marker in text for marker in ("\\u", "\\x", "\\/", "%", "&#")):
         return
     for start, end in _regions(text):
-        part, offsets = text[start:end], array("l", range(start, end + 1))
+        piece, offsets = text[start:end], array("l", range(start, end + 1))
         for _ in range(LEVELS):
-            decoded, starts = _decode_once(part)
-            if decoded == part:
+            decoded, starts = _decode_once(piece)
+            if decoded == piece:
                 break
-            part, offsets = decoded, array("l", [offsets[index] for index in starts])
-            yield DecodedText(part, offsets)
+            piece, offsets = decoded, array("l", [offsets[index] for index in starts])
+            yield DecodedText(piece, offsets)
 
 
 def _regions(text: str) -> Iterator[tuple[int, int]]:

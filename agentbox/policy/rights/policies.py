@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
-from agentbox.policy.patterns.base import Pattern
+from agentbox.policy.patterns.base import ScopePattern
 from agentbox.policy.patterns.hosts import HostPattern
 from agentbox.policy.patterns.scopes import parse
 from agentbox.policy.policy import Bindings, Policy, PolicyRule
@@ -66,7 +66,7 @@ def limit_to_ceiling(rules: Iterable[PolicyRule], ceiling: Sequence[str]) -> Ite
 
 
 def _intersect(
-    patterns: Iterable[Pattern], ceiling_patterns: Sequence[HostPattern]
+    patterns: Iterable[ScopePattern], ceiling_patterns: Sequence[HostPattern]
 ) -> Iterator[HostPattern]:
     """The intersection of each pair, once. Sets of hosts are nested or disjoint, so it is one
     pattern or none.

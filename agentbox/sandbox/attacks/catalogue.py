@@ -2,7 +2,8 @@
 
 from typing import Final
 
-from agentbox.sandbox.attacks import (
+from agentbox.sandbox.attacks.case import AttackCase
+from agentbox.sandbox.attacks.cases import (
     agent_api,
     attributes,
     calls,
@@ -11,19 +12,32 @@ from agentbox.sandbox.attacks import (
     limits,
     models,
     network,
+    paths,
     processes,
     review,
     sockets,
     states,
     streams,
+    uncounted_usage,
 )
-from agentbox.sandbox.attacks.case import AttackCase
 
 CASES: Final[tuple[AttackCase, ...]] = tuple(
     case
     for module in (
-        *(files, attributes, processes, sockets, calls, network, models, agent_api, states, review),
-        *(limits, hidden_usage, streams),
+        *(
+            files,
+            paths,
+            attributes,
+            processes,
+            sockets,
+            calls,
+            network,
+            models,
+            agent_api,
+            states,
+            review,
+        ),
+        *(limits, uncounted_usage, hidden_usage, streams),
     )
     for case in module.SUITE.cases
 )

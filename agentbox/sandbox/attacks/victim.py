@@ -13,9 +13,9 @@ from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from agentbox.sandbox.attacks.agent_api import rpc, rpc_message
 from agentbox.sandbox.attacks.case import ATTACKER_NAME, VICTIM_NOTE, TargetMissing, VictimAgent
 from agentbox.sandbox.attacks.gateway import post
+from agentbox.sandbox.attacks.rpc_client import rpc, rpc_message
 
 _SECRET_BYTES = 32
 

@@ -18,7 +18,8 @@ def main(arguments: list[str]) -> None:
     attempts: dict[str, Callable[[], object]] = {
         "read": lambda: os.close(os.open(secret, os.O_RDONLY)),
         "write": lambda: _write(new_file, token),
-        "attribute": lambda: os.chmod(secret, 0o640),  # noqa: PTH101 - pathlib costs more than all of this
+        # pathlib costs more than all of this.
+        "attribute": lambda: os.chmod(secret, 0o640),  # noqa: PTH101
         "connect": lambda: _connect(int(port)),
         "syscall": lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)),
         "signal": lambda: os.kill(int(pid), 0),

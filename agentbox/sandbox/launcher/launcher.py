@@ -29,7 +29,7 @@ from agentbox.sandbox.launcher.signal_fd import open_signal_fd
 from agentbox.sandbox.monitor.box_tasks import BoxTasks
 from agentbox.sandbox.monitor.disk_monitor import DiskMonitor
 from agentbox.sandbox.monitor.watchdog import TreeLimits, Watchdog
-from agentbox.sandbox.seccomp import agent_filter
+from agentbox.sandbox.seccomp import installation
 from agentbox.sandbox.syscalls.notification_fd import syscall_names
 
 _DATAGRAM = 4096
@@ -50,7 +50,7 @@ def main(argv: list[str]) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     with contextlib.suppress(OSError):  # each start reports an architecture without a filter
         confinement.prepare()
-        syscall_names(agent_filter.current_machine())
+        syscall_names(installation.current_machine())
     gc.freeze()  # a collection would write to, and so copy, the pages that the reapers share
     gc.disable()
     LauncherLoop(commands, float(idle[0]) if idle else IDLE_SECONDS).run()

@@ -153,7 +153,7 @@ class Reaper:
 
     def _report_denials(self, *, flush: bool = False) -> None:
         for denials in (
-            self.notification_server.take_due(flush=flush)
+            self.notification_server.pop_due(flush=flush)
             if self.notification_server is not None
             else ()
         ):

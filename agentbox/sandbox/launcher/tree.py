@@ -114,14 +114,16 @@ def read_threads(pid: int) -> Iterator[Process]:
 def thread_ids(pid: int) -> list[int]:
     """The ids of a process's threads; empty if it has exited."""
     try:
-        return list(map(int, os.listdir(f"/proc/{pid}/task")))  # noqa: PTH208 - a Path for each costs more than the read
+        # A Path for each costs more than the read.
+        return list(map(int, os.listdir(f"/proc/{pid}/task")))  # noqa: PTH208
     except OSError:
         return []
 
 
 def scan() -> ProcessTable:
     """Every process of this pid namespace."""
-    processes = (read_process(int(name)) for name in os.listdir("/proc") if name.isdecimal())  # noqa: PTH208 - a Path for each costs more than the scan
+    names = os.listdir("/proc")  # noqa: PTH208 - a Path for each costs more than the scan
+    processes = (read_process(int(name)) for name in names if name.isdecimal())
     return {row.pid: row for row in processes if row is not None}
 
 

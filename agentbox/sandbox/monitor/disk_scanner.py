@@ -25,10 +25,11 @@ from dataclasses import asdict
 from typing import Any, NoReturn
 
 from agentbox.core.linux import kernel
-from agentbox.policy.limits.gauge import Breach, Gauge
-from agentbox.policy.limits.registry import FREE_FLOOR, FREE_RESERVE, INODE_BYTES, SCAN_SECONDS
+from agentbox.policy.limits.gauge import Breach
+from agentbox.policy.limits.registry import FREE_FLOOR, FREE_RESERVE
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.monitor import usage
+from agentbox.sandbox.monitor.scanned_tree import ScannedTree, free_space, remaining_bytes
 from agentbox.sandbox.monitor.shared_memory import SharedMemoryUsage
 from agentbox.sandbox.monitor.watchdog import TreeLimits
 
@@ -56,49 +57,6 @@ def main(commands: socket.socket, shared_memory: SharedMemoryUsage) -> NoReturn:
         os._exit(code)
 
 
-class _WatchedTree:
-    def __init__(self, limits: TreeLimits) -> None:
-        self.limits = limits
-        self.gauges = (Gauge("tmp", limits.tmp), Gauge("branch_disk", limits.branch_disk))
-        self.vanished = 0  # bytes that vanished since its last walk, whichever tree wrote them
-        self.freed = 0  # bytes that became free since then
-        self.explained = 0  # bytes by which other trees grew since then
-        self.device = 0
-        self.free = 0  # bytes, of that device
-        self.used = 0  # at its last walk; 0 before the first
-        self.hidden = self.hidden_before = (
-            0  # bytes that vanished into no directory while its descriptors were in flight
-        )
-        self.walked_at = 0.0
-        self.walk_seconds = 0.0
-        self.written = 0
-        self.remaining = _remaining(limits.tmp, 0), _remaining(limits.branch_disk, 0)
-
-    def is_due(self, now: float, slow_after: float) -> bool:
-        elapsed = now - self.walked_at
-        if self.hidden:
-            return elapsed >= SCAN_SECONDS
-        if self.freed > min(gauge.to_rearm for gauge in self.gauges):
-            return elapsed >= SCAN_SECONDS
-        return elapsed >= SCAN_SECONDS and (
-            2 * self.vanished >= min(self.remaining)
-            or (elapsed >= slow_after and self.vanished > 0)
-        )
-
-
-def _remaining(cap: int, used: int) -> float:
-    return max(0, cap - used) if cap else float("inf")
-
-
-def _free_space(directory: str) -> tuple[int, int, int]:
-    """The device, its free bytes including the cost of free inodes, and its free bytes. Raises
-    OSError.
-    """
-    stats = os.statvfs(directory)
-    available = stats.f_bavail * stats.f_frsize
-    return os.stat(directory).st_dev, available + stats.f_favail * INODE_BYTES, available  # noqa: PTH116
-
-
 class DiskScanner:
     """The loop of the scanner."""
 
@@ -115,7 +73,7 @@ class DiskScanner:
             shared_memory or SharedMemoryUsage(),
         )
         self._reserve = reserve
-        self._trees: dict[int, _WatchedTree] = {}  # by pid of the reaper
+        self._trees: dict[int, ScannedTree] = {}  # by pid of the reaper
         self._free: dict[int, int] = {}  # by device
         self._frozen_at_free: float = float("inf")  # free bytes when all were last stopped
         self._next_walk = 0.0  # no directory is walked before, unless space runs out
@@ -177,9 +135,9 @@ class DiskScanner:
         if "watch" in message:
             if not self._trees:  # nothing was sampled meanwhile
                 self._free.clear()
-            watched = self._trees[message["watch"]] = _WatchedTree(TreeLimits(**message["bounds"]))
+            watched = self._trees[message["watch"]] = ScannedTree(TreeLimits(**message["bounds"]))
             with contextlib.suppress(OSError):  # before the agent writes
-                self._free.setdefault(*_free_space(watched.limits.private)[:2])
+                self._free.setdefault(*free_space(watched.limits.private)[:2])
             self._shared_memory.invalidate()
         else:
             self._trees.pop(message["forget"], None)
@@ -189,13 +147,14 @@ class DiskScanner:
     def _record_free_space(self) -> bool:
         """Adds the vanished bytes to every tree of the device. True if all must be stopped now."""
         lowest = float("inf")
-        devices: dict[int, list[_WatchedTree]] = {}
+        devices: dict[int, list[ScannedTree]] = {}
         for entry in self._trees.values():
             with contextlib.suppress(OSError):  # its directory was removed with it
-                devices.setdefault(os.stat(entry.limits.private).st_dev, []).append(entry)  # noqa: PTH116
+                device = os.stat(entry.limits.private).st_dev  # noqa: PTH116
+                devices.setdefault(device, []).append(entry)
         for device, watched in devices.items():
             with contextlib.suppress(OSError):
-                _, free, available = _free_space(watched[0].limits.private)
+                _, free, available = free_space(watched[0].limits.private)
                 lowest = min(lowest, available)
                 vanished = self._free.get(device, free) - free
                 self._free[device] = free
@@ -253,7 +212,7 @@ class DiskScanner:
         return crossed
 
     def _by_bytes_written(
-        self, due: Mapping[int, _WatchedTree], members: Mapping[int, list[int]]
+        self, due: Mapping[int, ScannedTree], members: Mapping[int, list[int]]
     ) -> Iterator[int]:
         """The trees in order of bytes written since the last walk, most first."""
         new_bytes = {}
@@ -262,7 +221,7 @@ class DiskScanner:
             new_bytes[reaper], entry.written = total - entry.written, total
         yield from sorted(new_bytes, key=lambda reaper: -new_bytes[reaper])
 
-    def _walk(self, reaper: int, entry: _WatchedTree, members: list[int]) -> bool:
+    def _walk(self, reaper: int, entry: ScannedTree, members: list[int]) -> bool:
         """True if the tree exceeded a cap."""
         vanished = entry.vanished - entry.freed - entry.explained
         entry.vanished, entry.freed, entry.explained, started = 0, 0, 0, time.monotonic()
@@ -271,8 +230,8 @@ class DiskScanner:
         entry.walked_at = time.monotonic()
         entry.walk_seconds = entry.walked_at - started
         entry.remaining = (
-            _remaining(entry.limits.tmp, disk_usage.tmp),
-            _remaining(entry.limits.branch_disk, disk_usage.branch_disk),
+            remaining_bytes(entry.limits.tmp, disk_usage.tmp),
+            remaining_bytes(entry.limits.branch_disk, disk_usage.branch_disk),
         )
         grown = False
         for gauge, used in zip(entry.gauges, (disk_usage.tmp, disk_usage.branch_disk), strict=True):
@@ -288,7 +247,7 @@ class DiskScanner:
             )
         return False
 
-    def _record_walk(self, entry: _WatchedTree, disk_usage: usage.DiskUsage, vanished: int) -> None:
+    def _record_walk(self, entry: ScannedTree, disk_usage: usage.DiskUsage, vanished: int) -> None:
         """Vanished bytes that are found in this tree explain them to all trees; the rest may be in
         files that only in-flight descriptors keep.
         """
@@ -301,7 +260,7 @@ class DiskScanner:
             if other is not entry and other.device == entry.device:
                 other.explained += grown
 
-    def _check_hidden(self, reaper: int, entry: _WatchedTree) -> bool:
+    def _check_hidden(self, reaper: int, entry: ScannedTree) -> bool:
         """Compares two walks, between which all other writers were walked too. True if a cap was
         exceeded.
         """

@@ -34,7 +34,8 @@ def measure(rows: Sequence[tree.Process]) -> int:
 
 
 def _page_tables(pid: int) -> int:
-    with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as stream:  # noqa: PTH123 - few imports
+    path = f"/proc/{pid}/status"
+    with contextlib.suppress(OSError), open(path, "rb") as stream:  # noqa: PTH123 - few imports
         return next(
             (int(line.split()[1]) * _KIB for line in stream if line.startswith(b"VmPTE:")), 0
         )

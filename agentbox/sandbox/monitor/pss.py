@@ -21,7 +21,8 @@ def measure_tree(rows: Sequence[tree.Process]) -> int:
 def _measure_process(row: tree.Process) -> int:
     """proc(5), `smaps_rollup`."""
     try:
-        with open(f"/proc/{row.procfs_id}/smaps_rollup", "rb") as stream:  # noqa: PTH123 - the launcher keeps its imports few
+        path = f"/proc/{row.procfs_id}/smaps_rollup"
+        with open(path, "rb") as stream:  # noqa: PTH123 - few imports
             for line in stream:
                 if line.startswith(b"Pss:"):
                     return int(line.split()[1]) * _KIB

@@ -124,7 +124,8 @@ class SharedMemoryUsage:
     def _mapped_inodes(self, pid: int) -> set[_Inode]:
         """proc(5), `maps`: address, rights, offset, device, inode, path."""
         marker = f" {self._directory}/".encode()
-        with contextlib.suppress(OSError), open(f"/proc/{pid}/maps", "rb") as stream:  # noqa: PTH123
+        maps = f"/proc/{pid}/maps"
+        with contextlib.suppress(OSError), open(maps, "rb") as stream:  # noqa: PTH123
             return {int(line.split(None, 5)[4]) for line in stream if marker in line}
         return set()
 

@@ -140,7 +140,8 @@ def _open_unreadable(directory_fd: int, name: str) -> int:
     except OSError:
         return -1
     try:
-        os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)  # noqa: PTH101 - the descriptor, whatever its name is by now
+        # The descriptor, whatever its name is now.
+        os.chmod(f"/proc/self/fd/{handle}", stat.S_IRWXU)  # noqa: PTH101
         return os.open(".", _DIRECTORY_FLAGS, dir_fd=handle)
     except OSError:
         return -1
@@ -180,7 +181,8 @@ def _read_descriptors(pid: int) -> Iterator[tuple[str, str]]:
 
 def has_in_flight_fds(path: str) -> bool:
     """Whether descriptors wait in that socket (proc(5), `fdinfo`; Linux 5.19 and later)."""
-    with contextlib.suppress(OSError), open(path.replace("/fd/", "/fdinfo/"), "rb") as stream:  # noqa: PTH123
+    info = path.replace("/fd/", "/fdinfo/")
+    with contextlib.suppress(OSError), open(info, "rb") as stream:  # noqa: PTH123
         return any(
             int(line[len(_IN_FLIGHT_PREFIX) :]) > 0
             for line in stream
@@ -195,7 +197,8 @@ def written_bytes(processes: Iterable[int]) -> int:
     """
     total = 0
     for pid in processes:
-        with contextlib.suppress(OSError, ValueError), open(f"/proc/{pid}/io", "rb") as stream:  # noqa: PTH123
+        path = f"/proc/{pid}/io"
+        with contextlib.suppress(OSError, ValueError), open(path, "rb") as stream:  # noqa: PTH123
             counts = dict(line.split(b": ") for line in stream)
             total += max(int(counts[b"wchar"]), int(counts[b"write_bytes"]))
     return total

@@ -4,26 +4,30 @@ It is a deny list: the box has an allow list of its own (config/seccomp), and in
 an unmodified program must run. Sources: man 2 seccomp; numbers of the constants beside each.
 """
 
-import ctypes
 import errno
-import os
-import platform
 from functools import cache
 from typing import Final
 
-from agentbox.core.linux.kernel import prctl
 from agentbox.core.linux.landlock import LAUNCHER_COOKIE
 from agentbox.sandbox.seccomp import bpf
-from agentbox.sandbox.seccomp.syscalls import MACHINES, Machine
+from agentbox.sandbox.seccomp.call_sets import (
+    ADD_WATCH,
+    BY_REFERENCE,
+    EPOLL_CALLS,
+    FORK_CALLS,
+    INOTIFY_CALLS,
+    LANDLOCK_CALLS,
+    NETWORK_CALLS,
+    OF_A_PATH,
+    ON_ONESELF,
+    REFUSED,
+    SENDING,
+    UNKNOWN,
+)
+from agentbox.sandbox.seccomp.installation import NEW_LISTENER
+from agentbox.sandbox.seccomp.syscalls import Machine
 
-_PR_GET_SECCOMP = 21  # linux/prctl.h
 _PR_SET_DUMPABLE = 4
-_MODE_FILTER = 2  # SECCOMP_MODE_FILTER, linux/seccomp.h
-_SET_FILTER, _NEW_LISTENER, _WAIT_KILLABLE = (
-    1,
-    8,
-    32,
-)  # SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_*
 
 _INET, _INET6 = 2, 10  # linux/socket.h
 _STREAM, _DATAGRAM, _KIND = 1, 2, 0xF  # linux/net.h: SOCK_TYPE_MASK
@@ -68,89 +72,6 @@ _OF_A_FILE: Final = (
     ),  # BTRFS_IOC_SNAP_*
 )
 
-# Access to other processes, bypasses of the rules on paths, rarely used parts of the kernel, and
-# effects that outlive the agent.
-REFUSED: Final = (
-    *("ptrace", "process_vm_readv", "process_vm_writev", "pidfd_getfd", "kcmp"),
-    *("bpf", "perf_event_open", "userfaultfd", "unshare", "setns", "fanotify_init"),
-    *(
-        "mount",
-        "umount2",
-        "pivot_root",
-        "chroot",
-        "move_mount",
-        "open_tree",
-        "fsopen",
-        "fsconfig",
-        "fsmount",
-        "fspick",
-    ),
-    *(
-        "mount_setattr",
-        "swapon",
-        "swapoff",
-        "quotactl",
-        "quotactl_fd",
-        "name_to_handle_at",
-        "open_by_handle_at",
-    ),
-    *(
-        "init_module",
-        "finit_module",
-        "delete_module",
-        "kexec_load",
-        "kexec_file_load",
-        "reboot",
-        "acct",
-        "syslog",
-    ),
-    *("shmget", "shmat", "shmctl", "shmdt", "semget", "semop", "semtimedop", "semctl"),
-    *("msgget", "msgsnd", "msgrcv", "msgctl", "add_key", "request_key", "keyctl"),
-    *("mq_open", "mq_unlink", "mq_timedsend", "mq_timedreceive", "mq_notify", "mq_getsetattr"),
-    *(
-        "sethostname",
-        "setdomainname",
-        "settimeofday",
-        "clock_settime",
-        "clock_adjtime",
-        "adjtimex",
-    ),  # allowed for root
-    *(
-        "modify_ldt",
-        "iopl",
-        "ioperm",
-        "vhangup",
-        "migrate_pages",
-        "move_pages",
-        "sched_setaffinity",
-    ),
-)
-# Refused with ENOSYS: libraries fall back to plain reads and writes, and to files; this memory
-# belongs to no process. `io_setup` has one limit for the whole host.
-UNKNOWN: Final = (
-    *(
-        "io_uring_setup",
-        "io_uring_enter",
-        "io_uring_register",
-        "memfd_create",
-        "memfd_secret",
-        "io_setup",
-    ),
-)
-# Required values of arguments: the thread id 0, which is the caller, and PRIO_PROCESS or
-# IOPRIO_WHO_PROCESS as its kind (linux/resource.h, linux/ioprio.h); with another kind 0 means all
-# processes of the user.
-ON_ONESELF: Final = {
-    "prlimit64": {0: 0},
-    "setpriority": {0: 0, 1: 0},
-    "ioprio_set": {0: 1, 1: 0},
-    "sched_setscheduler": {0: 0},
-    "sched_setparam": {0: 0},
-    "sched_setattr": {0: 0},
-}
-# A pipe or socket buffer that refers to a page keeps the whole allocation, up to 2 MiB per counted
-# byte: answered as for descriptors without support, and programs copy.
-BY_REFERENCE: Final = ("splice", "tee", "vmsplice", "sendfile")
 # Allowed socket options by level; all others are refused: some choose the network interface or the
 # route. Options that would break what the reaper relies on succeed without effect: a port belongs
 # to one agent, the reaper reads the target of a connection, and it knows the size of buffers (the
@@ -175,52 +96,9 @@ IGNORED_OPTIONS: Final = {
 }  # REUSEPORT; TCP_FASTOPEN_CONNECT
 _SHARED_ANONYMOUS: Final = 0x21  # MAP_SHARED | MAP_ANONYMOUS, asm-generic/mman-common.h
 _MAPPING: Final = 0x2F  # MAP_TYPE | MAP_ANONYMOUS
-SENDING: Final = {"sendto": 3, "sendmsg": 2, "sendmmsg": 3}  # index of the flags
-NETWORK_CALLS: Final = (
-    "socket",
-    "connect",
-    "bind",
-    "listen",
-)  # calls that the reaper performs for the agent
 
-# By path, and by descriptor, for which a read-only one suffices. A call without a number does not
-# exist on that architecture.
-OF_A_PATH: Final = (
-    *(
-        "chmod",
-        "fchmodat",
-        "fchmodat2",
-        "utime",
-        "utimes",
-        "chown",
-        "lchown",
-        "fchownat",
-        "setxattr",
-        "lsetxattr",
-    ),
-    *("removexattr", "lremovexattr", "setxattrat", "removexattrat", "file_setattr"),
-    *("fchmod", "fchown", "utimensat", "futimesat", "fsetxattr", "fremovexattr"),
-)
 _SIGCHLD = 17  # asm-generic/signal.h
-FORK_CALLS: Final = ("fork", "vfork")  # and `clone`
-INOTIFY_CALLS: Final = (
-    "inotify_init",
-    "inotify_init1",
-)  # unread events are memory of no process
-# Landlock has no hook for it: shows names in protected directories
-ADD_WATCH: Final = "inotify_add_watch"
-EPOLL_CALLS: Final = ("epoll_create", "epoll_create1")  # and EPOLL_CTL_ADD
 _POLL_ADD: Final = 1  # EPOLL_CTL_ADD, linux/eventpoll.h
-LANDLOCK_CALLS: Final = ("landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self")
-
-
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-class _Program(ctypes.Structure):
-    """`struct sock_fprog`."""
-
-    _fields_ = (("length", ctypes.c_ushort), ("steps", ctypes.c_void_p))
 
 
 @cache
@@ -290,7 +168,7 @@ def build(
         # Succeeds without effect: the reaper must be able to read the agent's memory.
         "prctl": (*bpf.load_argument(0), *bpf.if_equal(_PR_SET_DUMPABLE, succeed)),
         # The kernel allows one listener per tree; a filter without one may be added.
-        "seccomp": (*bpf.load_argument(1), *bpf.if_any_bit(_NEW_LISTENER, notify)),
+        "seccomp": (*bpf.load_argument(1), *bpf.if_any_bit(NEW_LISTENER, notify)),
     }
     if forks:
         rules["rt_sigaction"] = (
@@ -375,39 +253,3 @@ def options(
 def _with_default(body: bpf.Instructions, allow: bpf.Instructions) -> bpf.Instructions:
     """Tests of arguments end with `allow`."""
     return body if len(body) == 1 else (*body, *allow)
-
-
-def install(program: bytes, *, with_notify_fd: bool = True) -> int:
-    """Irrevocably installs the filter for this process and its descendants; returns the
-    notification descriptor, or 0 for a filter without notifications (`with_notify_fd` False).
-
-    A call that is being answered is interrupted by a fatal signal only. Needs no_new_privs. Raises
-    OSError.
-    """
-    buffer = ctypes.create_string_buffer(program, len(program))
-    program_struct = _Program(len(program) // 8, ctypes.addressof(buffer))
-    number = current_machine().number("seccomp") or -1
-    flags = _NEW_LISTENER | _WAIT_KILLABLE if with_notify_fd else 0
-    notify_fd: int = _libc.syscall(
-        ctypes.c_long(number),
-        ctypes.c_long(_SET_FILTER),
-        ctypes.c_long(flags),
-        ctypes.byref(program_struct),
-    )
-    if notify_fd < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, f"seccomp: {os.strerror(code)}")
-    return notify_fd
-
-
-def is_installed() -> bool:
-    """Whether the kernel reports a filter for this process. The box's own filter counts too."""
-    return prctl(_PR_GET_SECCOMP) == _MODE_FILTER
-
-
-def current_machine() -> Machine:
-    """Raises OSError on an architecture without a filter."""
-    machine = MACHINES.get(platform.machine())
-    if machine is None:
-        raise OSError(errno.ENOSYS, f"no system call filter for {platform.machine()}")
-    return machine

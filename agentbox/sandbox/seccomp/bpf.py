@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 _LOAD: Final = 0x20  # BPF_LD | BPF_W | BPF_ABS
 _EQUAL: Final = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
-_AT_LEAST: Final = 0x35  # BPF_JMP | BPF_JGE | BPF_K
+_GREATER_OR_EQUAL: Final = 0x35  # BPF_JMP | BPF_JGE | BPF_K
 _ANY_BIT: Final = 0x45  # BPF_JMP | BPF_JSET | BPF_K
 _JUMP: Final = 0x05  # BPF_JMP | BPF_JA: skips as many instructions as its value
 _AND: Final = 0x54  # BPF_ALU | BPF_AND | BPF_K
@@ -123,9 +123,9 @@ def _search_halves(ranges: Sequence[tuple[int, Instructions]]) -> Instructions:
         _search_halves(ranges[middle:]),
     )
     if len(below) <= _MAX_JUMP:
-        return (Instruction(_AT_LEAST, len(below), 0, value), *below, *above)
+        return (Instruction(_GREATER_OR_EQUAL, len(below), 0, value), *below, *above)
     return (
-        Instruction(_AT_LEAST, 0, 1, value),
+        Instruction(_GREATER_OR_EQUAL, 0, 1, value),
         Instruction(_JUMP, 0, 0, len(below)),
         *below,
         *above,
@@ -143,7 +143,7 @@ def _search_linearly(ranges: Sequence[tuple[int, Instructions]]) -> Instructions
             offsets[body] = length
             length += len(body)
     tests = [
-        Instruction(_AT_LEAST, index - 1 + offsets[ranges[index][1]], 0, ranges[index][0])
+        Instruction(_GREATER_OR_EQUAL, index - 1 + offsets[ranges[index][1]], 0, ranges[index][0])
         for index in range(len(ranges) - 1, 0, -1)
     ]
     if any(test.jump_true > _MAX_JUMP for test in tests):

@@ -42,7 +42,7 @@ class DenialCounter:
         """Seconds until a report is due; None if there is none."""
         return max(0.0, self._next_report - time.monotonic()) if self._unreported else None
 
-    def take_due(self, *, flush: bool = False) -> Iterator[SyscallDenials]:
+    def pop_due(self, *, flush: bool = False) -> Iterator[SyscallDenials]:
         """The denials to report now, at most ten times a second."""
         now = time.monotonic()
         if self._unreported and (flush or now >= self._next_report):

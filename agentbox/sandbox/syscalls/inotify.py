@@ -15,7 +15,7 @@ from typing import Final
 
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.monitor import usage
-from agentbox.sandbox.seccomp import agent_filter
+from agentbox.sandbox.seccomp import call_sets
 from agentbox.sandbox.syscalls.denials import DeniedCall
 from agentbox.sandbox.syscalls.inotify_instances import (
     INOTIFY_TARGET,
@@ -112,7 +112,7 @@ class InotifyHandler:
         ) as fd:
             if not self._readable.contains(fd):
                 display_path = os.fsdecode(descriptor_path(fd)).encode("utf-8", "replace").decode()
-                raise DeniedCall(errno.EACCES, agent_filter.ADD_WATCH, display_path)
+                raise DeniedCall(errno.EACCES, call_sets.ADD_WATCH, display_path)
             # The link in /proc must be followed; its target may be a link too, and is not followed.
             watch: int = _libc.inotify_add_watch(
                 instance, f"/proc/self/fd/{fd}".encode(), mask & ~_DONT_FOLLOW

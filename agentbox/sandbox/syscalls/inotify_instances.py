@@ -140,7 +140,8 @@ def _is_marked(path: str) -> bool:
 
 
 def _flags(path: str) -> Iterator[bytes]:
-    with contextlib.suppress(OSError), open(path.replace("/fd/", "/fdinfo/"), "rb") as stream:  # noqa: PTH123 - few imports
+    info = path.replace("/fd/", "/fdinfo/")
+    with contextlib.suppress(OSError), open(info, "rb") as stream:  # noqa: PTH123 - few imports
         yield from (line[len(_FLAGS) :] for line in stream if line.startswith(_FLAGS))
 
 

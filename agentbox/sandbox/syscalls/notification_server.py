@@ -10,7 +10,7 @@ from typing import Final
 
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.monitor.box_tasks import BoxShare
-from agentbox.sandbox.seccomp import agent_filter as seccomp
+from agentbox.sandbox.seccomp import call_sets, installation
 from agentbox.sandbox.spec import SyscallDenials
 from agentbox.sandbox.syscalls.attributes import CALLS, FileAttributeHandler
 from agentbox.sandbox.syscalls.buffers import SocketBuffers
@@ -32,9 +32,9 @@ from agentbox.sandbox.syscalls.sockets import SocketTable
 
 SyscallHandler = Callable[[Notification], int | None]
 
-_UNREACHABLE: Final = ("sendto", "sendmsg", "sendmmsg", *seccomp.NETWORK_CALLS)
+_UNREACHABLE: Final = ("sendto", "sendmsg", "sendmmsg", *call_sets.NETWORK_CALLS)
 _ERRORS: Final = {
-    **dict.fromkeys(seccomp.UNKNOWN, errno.ENOSYS),
+    **dict.fromkeys(call_sets.UNKNOWN, errno.ENOSYS),
     **dict.fromkeys(_UNREACHABLE, errno.EACCES),
     # As on a file system without support: copying tools continue.
     **dict.fromkeys(("setxattr", "lsetxattr", "fsetxattr", "setxattrat"), errno.EOPNOTSUPP),
@@ -62,12 +62,12 @@ class NotificationServer:
         writable: WritablePaths | None = None,
     ) -> None:
         self.denials = DenialCounter()
-        self._notify_fd = notify_fd = NotificationFd(fd, seccomp.current_machine())
+        self._notify_fd = notify_fd = NotificationFd(fd, installation.current_machine())
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._epoll = select.epoll()
         self._epoll.register(notify_fd.fileno(), select.EPOLLIN)
         self._handlers: dict[str, SyscallHandler] = dict.fromkeys(
-            (*seccomp.FORK_CALLS, "clone"), ForkHandler(notify_fd, pids, box_share).fork
+            (*call_sets.FORK_CALLS, "clone"), ForkHandler(notify_fd, pids, box_share).fork
         )
         self._handlers["mmap"] = SharedMappings(notify_fd, memory).map
         polling, rulesets = (
@@ -75,11 +75,11 @@ class NotificationServer:
             RulesetHandler(notify_fd, memory, len(confinement.grants)),
         )
         self._handlers |= {
-            **dict.fromkeys(seccomp.EPOLL_CALLS, polling.make),
+            **dict.fromkeys(call_sets.EPOLL_CALLS, polling.make),
             "epoll_ctl": polling.add,
         }
         self._handlers |= zip(
-            seccomp.LANDLOCK_CALLS, (rulesets.make, rulesets.add, rulesets.restrict), strict=True
+            call_sets.LANDLOCK_CALLS, (rulesets.make, rulesets.add, rulesets.restrict), strict=True
         )
         self._handlers["rt_sigaction"] = SigactionHandler(notify_fd).install
         scheduling = SchedulerHandler(notify_fd)
@@ -94,8 +94,8 @@ class NotificationServer:
         readable = ReadablePaths(confinement.grants, confinement.boundary)
         watching = InotifyHandler(notify_fd, memory, self._instances, paths, readable)
         self._handlers |= {
-            **dict.fromkeys(seccomp.INOTIFY_CALLS, watching.make),
-            seccomp.ADD_WATCH: watching.add,
+            **dict.fromkeys(call_sets.INOTIFY_CALLS, watching.make),
+            call_sets.ADD_WATCH: watching.add,
         }
         self._handlers |= {call: getattr(attributes, name) for call, name in CALLS.items()}
         buffers = SocketBuffers(memory)
@@ -144,9 +144,9 @@ class NotificationServer:
         self._connect_handler.poll()
         self._instances.poll()
 
-    def take_due(self, *, flush: bool = False) -> Iterator[SyscallDenials]:
+    def pop_due(self, *, flush: bool = False) -> Iterator[SyscallDenials]:
         """Denials that are due for a report."""
-        return self.denials.take_due(flush=flush)
+        return self.denials.pop_due(flush=flush)
 
     def _watch(self, fd: int, callback: Callable[[], None]) -> None:
         if fd in self._callbacks:

@@ -29,7 +29,9 @@ class SigactionHandler:
     def install(self, notification: Notification) -> None:
         """The kernel reads the handler afterwards."""
         with suppress(OSError):
-            if os.path.basename(os.readlink(f"/proc/{notification.pid}/exe")) in SHELLS:  # noqa: PTH115, PTH119 - twice as fast
+            # Twice as fast as with pathlib.
+            executable = os.readlink(f"/proc/{notification.pid}/exe")  # noqa: PTH115
+            if os.path.basename(executable) in SHELLS:  # noqa: PTH119
                 self._add_restart_flag(notification)
         self._notify_fd.continue_syscall(notification)
 

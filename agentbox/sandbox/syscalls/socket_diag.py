@@ -140,7 +140,10 @@ def _sockets_in_state(state: bytes, *, local: bool) -> list[tuple[int, int]]:
 def _table_rows() -> Iterator[list[bytes]]:
     """The fields of each socket: the local address is the second, state fourth, inode tenth."""
     for table in _TABLES:
-        with suppress(FileNotFoundError), open(table, "rb", buffering=1 << 20) as stream:  # noqa: PTH123 - few imports
+        with (
+            suppress(FileNotFoundError),
+            open(table, "rb", buffering=1 << 20) as stream,  # noqa: PTH123 - few imports
+        ):
             next(stream, b"")
             for line in stream:
                 fields = line.split(None, 10)

@@ -114,7 +114,8 @@ class SocketTable:
         Raises OSError.
         """
         try:
-            link = os.readlink(f"/proc/{notification.pid}/fd/{notification.int_argument(0)}")  # noqa: PTH115 - few imports
+            path = f"/proc/{notification.pid}/fd/{notification.int_argument(0)}"
+            link = os.readlink(path)  # noqa: PTH115 - few imports
         except FileNotFoundError as error:
             raise OSError(errno.EBADF, "no such descriptor") from error
         if not self._notify_fd.is_waiting(notification):

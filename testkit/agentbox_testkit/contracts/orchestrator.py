@@ -9,9 +9,11 @@ from agentbox_testkit.contracts.common import CommonContract, expect_error, tran
 from agentbox_testkit.contracts.orchestrator_lab import items, new_id, shell, spec
 from agentbox_testkit.contracts.orchestrator_leaks import LeakClause
 from agentbox_testkit.contracts.orchestrator_lifecycle import LifecycleClauses
+from agentbox_testkit.contracts.orchestrator_limits import LimitClauses
 from agentbox_testkit.contracts.orchestrator_process import ProcessClauses
 from agentbox_testkit.contracts.orchestrator_rights import RightsClauses
 from agentbox_testkit.contracts.orchestrator_runs import RunClauses
+from agentbox_testkit.contracts.orchestrator_signals import SignalClauses
 from agentbox_testkit.contracts.orchestrator_stream import StreamClauses
 
 _HANDLE = AgentHandle(agent_id="01938f5e-0000-7000-8000-000000000000", generation=1)
@@ -19,9 +21,11 @@ _HANDLE = AgentHandle(agent_id="01938f5e-0000-7000-8000-000000000000", generatio
 
 class OrchestratorContract(
     ProcessClauses,
+    SignalClauses,
     StreamClauses,
     RunClauses,
     LifecycleClauses,
+    LimitClauses,
     LeakClause,
     RightsClauses,
     CommonContract,

@@ -1,9 +1,8 @@
-"""Checks that schemathesis makes of each answer, beside its own. Loaded by it: SCHEMATHESIS_HOOKS.
-
-`positive_data_acceptance` demands that what fits the document is taken. A document describes one value at a time; the rules
-below are of state, or of one value against another, which JSON Schema has no words for. Each is named with its reason, and
-holds only where the answer is exactly that refusal.
-"""
+"""Checks that schemathesis makes of each response, beside its own. Loaded by it:
+SCHEMATHESIS_HOOKS. `positive_data_acceptance` demands that a request which matches the document is
+accepted. A document describes one value at a time; the rules below depend on state, or on two
+values together, which JSON Schema cannot express. Each has its reason, and applies only where the
+response is exactly that error."""
 
 import re
 from typing import Any
@@ -11,7 +10,7 @@ from typing import Any
 import schemathesis
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-# Codes that say what the box holds, or what this caller asked of it: the same request may be taken later, or was before.
+# Codes that depend on the state of the box or on earlier requests of this caller: the same request may succeed at another time.
 OF_STATE = {
     "precondition-failed": "the caller asked for another state than there is (If-Match, If-Unmodified-Since)",
     "range-not-satisfiable": "the object is shorter than the range",
@@ -21,7 +20,7 @@ OF_STATE = {
     "value-too-large": "a cap is in bytes of UTF-8 or of JSON text, a schema counts characters",
     "quota-exceeded": "the box is full",
 }
-# (pointer, what the answer says of it): a rule that one value alone cannot show.
+# (pointer, text of the error): a rule that one value alone cannot show.
 OF_RULE = (
     (r"[/?]cursor", r".*", "a cursor is opaque: it is good only if this listing gave it"),
     (
@@ -60,17 +59,17 @@ OF_RULE = (
 
 @schemathesis.check
 def valid_data_is_taken(ctx: Any, response: Any, case: Any) -> bool | None:
-    """`positive_data_acceptance`, but for the refusals that are named above."""
+    """`positive_data_acceptance`, except for the errors listed above."""
     if _excused(response) or any(
         str(value) in ("", ".", "..") for value in (case.path_parameters or {}).values()
     ):
-        return None  # a client drops such a segment: it asked for another path than the document's
+        return None  # a client drops such a segment: it requested another path than the document's
     return positive_data_acceptance(ctx, response, case)
 
 
 @schemathesis.check
 def a_refusal_is_a_problem(ctx: Any, response: Any, case: Any) -> None:
-    """RFC 9457, with the status of the answer, and the id by which the log knows it."""
+    """RFC 9457, with the status of the response, and the id that the log uses for the request."""
     if response.status_code < 400 or case.operation.path == "/ready" or case.method == "HEAD":
         return
     problem = response.json()

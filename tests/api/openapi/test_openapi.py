@@ -1,4 +1,5 @@
-"""The API and its OpenAPI document say the same: schemathesis asks a real box for what the document promises."""
+"""The API and its OpenAPI document agree: schemathesis sends requests to a real box as the document
+describes them."""
 
 import os
 import re
@@ -21,7 +22,7 @@ PHASES = os.environ.get("AGENTBOX_SCHEMATHESIS_PHASES", "coverage,fuzzing,statef
 
 @pytest.mark.timeout(3600)
 def test_the_document_holds(box: ApiBox, tmp_path: Path) -> None:
-    """No answer breaks the document, what it forbids is refused, and what it allows is taken."""
+    """No response violates the document, invalid requests are refused, and valid ones are accepted."""
     for path, name in ((box.paths.manifest, "agentbox.toml"), (box.paths.lock, "agentbox.lock")):
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes((CHECKOUT / name).read_bytes())

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from agentbox.client import BoxClient
-from harness.box import API_PORT, Box
+from harness.box import Box
+from harness.outcomes import API_PORT
 from harness.waiting import wait_for
 
 _PATHS = """
@@ -33,7 +34,7 @@ def places(box: Box) -> dict[str, str]:
 
 
 def wait_served(box: Box) -> None:
-    """Until every slot works; a box whose sandbox does not hold gets no further than that."""
+    """Until every slot works; a box whose sandbox fails never becomes more ready than that."""
 
     def served() -> bool:
         answer = box.try_get("/health")

@@ -1,4 +1,5 @@
-"""The battery of `doctor --attack` against a container of the contract, with a provider of models that notes what it is asked."""
+"""The suite of `doctor --attack` against a container of the contract, with a provider of models
+that records its requests."""
 
 from __future__ import annotations
 
@@ -14,8 +15,9 @@ from agentbox.host.doctor.check_result import CheckResult
 from agentbox.sandbox.attacks.case import AttackCase
 from agentbox.sandbox.attacks.catalogue import CASES
 from harness.agents import client_of
-from harness.box import MANIFEST, PYTHON
+from harness.box import PYTHON
 from harness.container import DockerBox
+from harness.outcomes import MANIFEST
 from harness.waiting import wait_for
 
 _KEY: Final = "MODEL_KEY"
@@ -33,7 +35,7 @@ enabled = true
 base_url = "http://127.0.0.1:{_PORT}"
 env_var = "{_KEY}"
 """
-# The image has nothing of support: the sources of the server come as the program's argument.
+# The image has nothing of support: the sources of the server are the program's argument.
 _SOURCES: Final = ("support.model_formats", "support.model_server")
 _SERVER: Final = f"""
 import json, pathlib, sys, types, uvicorn
@@ -58,7 +60,7 @@ urllib.request.urlopen("http://127.0.0.1:{_PORT}/v1/models").close()
 
 @dataclass(frozen=True)
 class Held:
-    """Rows by name of the line, and the paths at which the provider was asked."""
+    """Results by name of the case, and the paths requested from the provider."""
 
     rows: Mapping[str, CheckResult]
     asked: list[str]

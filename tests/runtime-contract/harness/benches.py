@@ -1,4 +1,4 @@
-"""The product's benches as modules: their ways to measure, and their way to keep raw numbers."""
+"""The product's benches as modules: their ways to measure, and their way to store raw numbers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from agentbox.core.paths import CHECKOUT
 BENCH = CHECKOUT / "bench"
 KEPT = (
     CHECKOUT / "build" / "runtime-contract"
-)  # raw numbers of this suite; `bench/results` holds those of real runs
+)  # raw numbers of this suite; `bench/results` has those of real runs
 
 
 def load(name: str) -> ModuleType:
@@ -30,7 +30,7 @@ def load(name: str) -> ModuleType:
 
 
 def keep(name: str, what: str, unit: str, runs: Sequence[Sequence[float]], must: float) -> float:
-    """Keeps the raw samples of every run as JSON and returns the best p95."""
+    """Stores the raw samples of every run as JSON and returns the best p95."""
     measure = load("measure")
     KEPT.mkdir(parents=True, exist_ok=True)
     best = min(measure.percentile(run, 0.95) for run in runs)

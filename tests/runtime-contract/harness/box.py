@@ -1,4 +1,4 @@
-"""A box under test, the same for every engine: start it, ask it, break it, end it."""
+"""A box under test, the same for every engine: start it, query it, break it, end it."""
 
 from __future__ import annotations
 
@@ -9,25 +9,16 @@ import subprocess
 import sys
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.engines.state import BoxState
 from agentbox.plan.model import Plan
+from harness.outcomes import API_PORT, NAME, Answer, Options, Ran
 from harness.waiting import wait_for
 
-NAME = "agentbox-rc"
-API_PORT = 19090
-METRICS_PORT = 19091
-MANIFEST = f"""\
-meta = {{ schema_version = 1, name = "{NAME}" }}
-api = {{ port = {API_PORT} }}
-observability = {{ metrics_port = {METRICS_PORT} }}
-adapters = {{ pods = {{ use = "local-fs" }}, memory = {{ use = "local-sqlite" }} }}
-"""
 PYTHON = "/opt/agentbox/venv/bin/python"
 SENTINEL = "/run/agentbox/bootstrap.done"
 _RUNS_SECONDS = 0.5
@@ -35,56 +26,6 @@ _SUPERVISOR = (
     "import sys; from agentbox.core.paths import Paths; from agentbox.box.supervision.rpc import SupervisorClient;"
     "client = SupervisorClient(Paths.for_this_process());"
 )
-
-
-@dataclass(frozen=True)
-class Answer:
-    """One HTTP answer, whole."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    @property
-    def json(self) -> Any:
-        return json.loads(self.body)
-
-
-@dataclass(frozen=True)
-class Ran:
-    """A program that ended."""
-
-    code: int
-    out: str
-    err: str
-
-
-@dataclass
-class Options:
-    """What a test changes about the box before it starts."""
-
-    manifest: str = MANIFEST
-    mounted: str = (
-        ""  # a manifest that is mounted though the box was rendered from `manifest`; "" = the same
-    )
-    hooks: dict[str, str] = field(
-        default_factory=dict
-    )  # AGENTBOX_TEST_*; picks the image with test hooks
-    test_hooks: bool = False
-    strict: bool = False
-    secrets: dict[str, str] = field(default_factory=dict)
-    alter: Callable[[Plan], Plan] | None = (
-        None  # another plan than the manifest's is baked into the image
-    )
-    small_workspace: bool = False  # /workspace is a file system of a few MiB
-    # Containers only:
-    service: dict[str, Any] = field(
-        default_factory=dict
-    )  # merged by compose over the rendered service
-    volumes: dict[str, Any] = field(default_factory=dict)  # the same for the compose file's volumes
-    files: dict[str, bytes] = field(default_factory=dict)  # laid over files of the image
-    edit: Callable[[str], str] | None = None  # of the rendered compose text
-    image_ref: str = ""  # AGENTBOX_IMAGE_REF in the operator's environment
 
 
 class Box(ABC):
@@ -194,7 +135,8 @@ class Box(ABC):
         return found
 
     def event(self, name: str) -> dict[str, Any]:
-        """The last boot event of that name; fails when there is none. An engine's log may be a moment behind the box."""
+        """The last boot event of that name; fails if there is none. An engine's log may be a moment
+        behind the box."""
 
         def found() -> list[dict[str, Any]]:
             return [entry for entry in self.events() if entry["event"] == name]
@@ -204,7 +146,7 @@ class Box(ABC):
         )[-1]
 
     def sealed(self) -> bool:
-        """Whether the box ever said that its boot is complete, or holds a sentinel."""
+        """Whether the box ever reported that its boot is complete, or has a sentinel."""
         return _completed(self.events())
 
     def verdict(self) -> dict[str, Any]:
@@ -231,7 +173,7 @@ class Box(ABC):
         )
 
     def wait_missing(self, text: str, seconds: float) -> dict[str, Any]:
-        """Waits until `/ready` is 503 and its `missing` holds exactly `text`."""
+        """Waits until `/ready` is 503 and its `missing` is exactly `text`."""
 
         def missing() -> dict[str, Any] | None:
             answer = self.try_get("/ready")
@@ -287,7 +229,8 @@ class Box(ABC):
         return self.run([PYTHON, "-I", "-c", code, *words])
 
     def supervisor(self, expression: str, *words: str) -> str:
-        """Evaluates an expression over `client`, the box's supervisord, inside the box; `sys.argv` holds `words`."""
+        """Evaluates an expression over `client`, the box's supervisord, inside the box; `sys.argv`
+        has `words`."""
         ran = self.python(f"{_SUPERVISOR} print({expression})", *words)
         assert ran.code == 0, ran.err
         return ran.out.strip()

@@ -24,7 +24,7 @@ test = {test}
 
 
 class Checkout:
-    """`run` is the command line of this checkout; everything it writes lies below `folder`."""
+    """`run` is the command line of this checkout; everything it writes is below `folder`."""
 
     def __init__(self, folder: Path, mirror: Mirror) -> None:
         self.folder, self.source = folder, folder / "checkout"
@@ -56,7 +56,7 @@ class Checkout:
     def want(
         self, *, core: list[str], build: list[str], runtime: list[str], pypi: list[str]
     ) -> None:
-        """Which packages the box asks for."""
+        """Sets the packages of the box."""
         features = self.source / "config/features"
         (features / "core.toml").write_text(_CORE.format(debian=json.dumps(core)))
         (features / "build.toml").write_text(

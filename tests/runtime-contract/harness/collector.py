@@ -33,7 +33,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """What is posted is kept, not printed."""
+        """What is posted is stored, not printed."""
 
 
 @contextmanager

@@ -1,4 +1,5 @@
-"""A box as a docker container, started by compose from the rendered folder plus the test's override file."""
+"""A box as a docker container, started by compose from the rendered directory plus the test's
+override file."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.docker.compose import FILE, compose_command, write_compose_directory
 from agentbox.host.engines.state import BoxRecord
 from agentbox.plan.render.options import IMAGE_VARIABLE
-from harness.box import API_PORT, NAME, Box, Options, Ran
+from harness.box import Box
 from harness.images import Images
+from harness.outcomes import API_PORT, NAME, Options, Ran
 from harness.overlay import baked, lay_over
 from harness.plans import plan_of
 
@@ -42,7 +44,7 @@ class DockerBox(Box):
         return self.state.compose_dir
 
     def render(self) -> None:
-        """Writes the compose folder without starting anything."""
+        """Writes the compose directory without starting anything."""
         options = self.options
         write_compose_directory(
             StartSpec(
@@ -89,12 +91,12 @@ class DockerBox(Box):
         self.compose("up", "--detach", "--no-build")
 
     def create(self) -> None:
-        """Makes the container without starting it."""
+        """Creates the container without starting it."""
         self.render()
         self.compose("up", "--no-start", "--no-build")
 
     def compose(self, *arguments: str) -> str:
-        """Runs compose over both files; fails with what it said."""
+        """Runs compose over both files; fails with its output."""
         done = self.try_compose(*arguments)
         assert done.code == 0, done.err
         return done.out
@@ -124,7 +126,7 @@ class DockerBox(Box):
         return found
 
     def exists(self) -> bool:
-        """Whether there is a container of that name."""
+        """Whether a container of that name exists."""
         return (
             docker("container", "ls", "--all", "--quiet", "--filter", f"name=^{self.name}$") != ""
         )

@@ -1,4 +1,4 @@
-"""Faults that only the machine's owner can make: a mount that turns read-only."""
+"""Faults that only the machine's owner can cause: a mount that becomes read-only."""
 
 from __future__ import annotations
 

@@ -21,13 +21,15 @@ from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.docker.docker_cli import docker
 from agentbox.host.image.archive import BuildResult
 from agentbox.host.image.nix_build import build
-from harness.box import MANIFEST
+from harness.outcomes import MANIFEST
 from harness.overlay import BOX, Records
 
 REPOSITORY = (
     "agentbox-runtime-contract"  # `up` of another suite removes no image that has a second name
 )
-CANARY = "canary-5f2d9c71a0b34e68"  # stands in the environment of the build; RC-021 looks for it in the layers
+CANARY = (
+    "canary-5f2d9c71a0b34e68"  # in the environment of the build; RC-021 looks for it in the layers
+)
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class Images:
     hooks: BuildResult
 
     def records(self, image: BuildResult) -> Records:
-        """What the image's layers say of their files."""
+        """What the image's layers record about their files."""
         return _records(image.image_id)
 
 
@@ -81,7 +83,7 @@ def _built(manifest: Path, folder: Path, *, hooks: bool) -> BuildResult:
         engine.load(result.path)
         if (
             before
-        ):  # nobody needs it: boxes of the contract are removed, and one run is under way at a time
+        ):  # no one needs it: boxes of the contract are removed, and one run is active at a time
             docker(["image", "rm", *before], doing="remove the image of an earlier run")
     return result
 

@@ -1,4 +1,5 @@
-"""Judges that others wrote, and the reader of grants: each is given a folder of rendered files and says what it finds."""
+"""External validators, and the reader of grants: each reads a directory of rendered files and
+reports what it finds."""
 
 from __future__ import annotations
 
@@ -29,7 +30,7 @@ Judge = Callable[[Path, Plan], list[str]]
 
 
 def _ran(folder: Path, *argv: str) -> list[str]:
-    """Nothing when the program ends with 0, else what it said."""
+    """Nothing if the program ends with 0, else its output."""
     done = subprocess.run(argv, cwd=folder, capture_output=True, text=True, check=False)
     return (
         []

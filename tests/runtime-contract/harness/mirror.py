@@ -1,7 +1,5 @@
-"""A Debian archive and a Python package index, real in form and tiny, served on loopback.
-
-Every file carries a nonce, so that no earlier run has left it in the Nix store.
-"""
+"""A Debian archive and a Python package index, real in form and tiny, served on loopback. Every
+file has a nonce, so that no earlier run has left it in the Nix store."""
 
 from __future__ import annotations
 
@@ -42,7 +40,7 @@ class Wheel:
 
 
 class Mirror:
-    """Publishes what it is given below `folder`; `requests` are the paths asked for. Use as a context manager."""
+    """Publishes files below `folder`; `requests` are the requested paths. Use as a context manager."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -80,7 +78,7 @@ class Mirror:
         self.stop()
 
     def stop(self) -> None:
-        """From here on nobody answers."""
+        """From now on there is no server."""
         self.release()
         if self._server is not None:
             self._server.shutdown()
@@ -129,7 +127,7 @@ class Mirror:
             (index / name / "index.html").write_text("<!DOCTYPE html>" + "\n".join(rows))
 
     def file(self, pattern: str) -> Path:
-        """The one published file that fits the pattern."""
+        """The one published file that matches the pattern."""
         (found,) = [path for path in self.folder.rglob(pattern) if path.is_file()]
         return found
 

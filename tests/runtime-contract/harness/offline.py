@@ -1,4 +1,4 @@
-"""A piece of a test without any network: in a thread whose network namespace has nothing but loopback."""
+"""A piece of a test without any network: in a thread whose network namespace has only loopback."""
 
 from __future__ import annotations
 

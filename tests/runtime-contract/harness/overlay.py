@@ -1,4 +1,5 @@
-"""An image with a few other files: laid over by mounts, with the layers' own records of sizes altered alike."""
+"""An image with a few other files: overlaid by mounts, with the layers' own records of sizes
+altered alike."""
 
 from __future__ import annotations
 
@@ -17,10 +18,8 @@ Records = Mapping[str, Mapping[str, Any]]  # file name below share/files -> its 
 
 
 def lay_over(folder: Path, records: Records, files: Mapping[str, bytes]) -> list[str]:
-    """Writes `files` (by box path) below `folder`; returns the compose mounts. Phase B6 finds an image that is whole.
-
-    Fails for a path that the image does not hold: a test would alter nothing.
-    """
+    """Writes `files` (by box path) below `folder`; returns the compose mounts. Phase B6 finds a
+    consistent image. Fails for a path that the image does not have: a test would alter nothing."""
     if not files:
         return []
     changed = {
@@ -61,7 +60,7 @@ def _resized(record: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes | N
 
 
 def baked(plan: Plan, manifest: str) -> dict[str, bytes]:
-    """The files that an image built from this plan would hold: what programs and probes there are."""
+    """The files that an image built from this plan would have: its programs and probes."""
     lock = (CHECKOUT / "agentbox.lock").read_bytes()
     layer = config_layer(plan, manifest=manifest.encode(), lock=lock)
     return {str(path): layer[str(path)] for path in (BOX.plan, BOX.probes, BOX.supervisord_conf)}

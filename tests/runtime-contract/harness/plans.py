@@ -1,4 +1,4 @@
-"""The plan that a manifest's text means here, through the product's own path."""
+"""The plan of a manifest's text, through the product's own code."""
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.packages.lock_inputs import host_system

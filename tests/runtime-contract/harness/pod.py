@@ -1,7 +1,6 @@
-"""The rendered pod template, run for real by `podman kube play` as a Pod: it knows no StatefulSet.
-
-What podman 4.3 cannot take is masked in `as_pod`, one line each, and nothing else is touched.
-"""
+"""The rendered pod template, run for real by `podman kube play` as a Pod, since it knows no
+StatefulSet. What podman 4.3 does not accept is masked in `as_pod`, one line each, and nothing else
+is changed."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ from agentbox.plan.model import Plan
 from agentbox.plan.render.kubernetes.objects import kubernetes
 from agentbox.plan.render.options import Options
 from agentbox.plan.render.seccomp import seccomp_text
-from harness.box import NAME, Ran
+from harness.outcomes import NAME, Ran
 from harness.waiting import wait_for
 
 POD = f"{NAME}-pod"
@@ -37,7 +36,7 @@ Change = Callable[[dict[str, Any]], object]
 
 
 class Pod:
-    """A pod of one plan. Nothing of it stays after `running`."""
+    """A pod of one plan. Nothing of it remains after `running`."""
 
     def __init__(
         self,
@@ -58,7 +57,7 @@ class Pod:
         self.claims = [
             row["metadata"]["name"] for row in rows["StatefulSet"]["spec"]["volumeClaimTemplates"]
         ]
-        self.memory: dict[Path, str] = {}  # folder of this host -> size
+        self.memory: dict[Path, str] = {}  # directory of this host -> size
         template = rows["StatefulSet"]["spec"]["template"]
         if change is not None:
             change(template["spec"])
@@ -70,7 +69,7 @@ class Pod:
     def as_pod(self, template: dict[str, Any]) -> dict[str, Any]:
         """A Pod of the template. Every change is one that podman 4.3 forces."""
         spec = template["spec"]
-        # A StatefulSet makes the claims; a Pod must name them.
+        # A StatefulSet creates the claims; a Pod must name them.
         spec["volumes"] += [
             {"name": name, "persistentVolumeClaim": {"claimName": f"{POD}-{name}"}}
             for name in self.claims
@@ -80,16 +79,16 @@ class Pod:
                 volume["hostPath"] = {
                     "path": str(self.manifest),
                     "type": "File",
-                }  # a map's `subPath` is not known
+                }  # a map's `subPath` is not supported
             if memory := volume.pop("emptyDir", None):
-                # A memory volume would be a folder of the disk, which the box tells: mounted as the kubelet mounts it.
+                # A memory volume would be a directory on disk, which the box reports: mounted as the kubelet mounts it.
                 where = self.folder / volume["name"]
                 self.memory[where] = memory["sizeLimit"]
                 volume["hostPath"] = {"path": str(where), "type": "Directory"}
             if "secret" in volume:
                 volume["secret"]["optional"] = False  # an optional one is never mounted
                 volume["secret"]["defaultMode"] = (
-                    0o444  # `fsGroup`, by which the box's user reads it, is not known
+                    0o444  # `fsGroup`, by which the box's user reads it, is not supported
                 )
         for mount in spec["containers"][0]["volumeMounts"]:
             mount.pop("subPath", None)
@@ -112,7 +111,7 @@ class Pod:
         annotation = {
             "container.seccomp.security.alpha.kubernetes.io/agentbox": f"localhost/{profile['localhostProfile']}"
         }
-        # An annotation's value may have 63 characters here: the digests go.
+        # An annotation's value may have 63 characters here: the digests are removed.
         metadata = {
             "name": POD,
             "labels": template["metadata"]["labels"],
@@ -122,7 +121,8 @@ class Pod:
 
     @contextmanager
     def running(self) -> Iterator[Pod]:
-        """Loads the image under the digest that the text names, makes the Secret, plays the pod, and removes it all."""
+        """Loads the image under the digest in the text, creates the Secret, plays the pod, and
+        removes everything."""
         self.podman("pull", "--quiet", f"oci-archive:{self.image.path}")
         try:
             self.podman(
@@ -138,7 +138,7 @@ class Pod:
                 subprocess.run(
                     ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(where)], check=True
                 )
-            # No network: the box asks itself, as its probes do, and boots without one.
+            # No network: requests come from inside the box, as from its probes, and it boots without one.
             self.podman(
                 "kube",
                 "play",
@@ -177,7 +177,8 @@ class Pod:
         return self.podman("exec", f"{POD}-agentbox", *argv, check=False)
 
     def get(self, path: str, *headers: str) -> Any:
-        """The JSON of one answer of the API, asked from within; None while it does not answer with 200."""
+        """The JSON of one response of the API, requested from inside; None while it does not answer
+        with 200."""
         words = [word for header in headers for word in ("--header", header)]
         ran = self.run(
             "/usr/bin/curl",
@@ -208,7 +209,7 @@ class Pod:
 
 
 def _containers_conf() -> str:
-    """podman asks for more than this host's hard limits, which not even root may raise everywhere."""
+    """podman needs more than this host's hard limits, which not even root may raise everywhere."""
     kinds = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
     hard = {name: resource.getrlimit(kind)[1] for name, kind in kinds.items()}
     bound = {name: _MOST if limit < 0 else min(limit, _MOST) for name, limit in hard.items()}

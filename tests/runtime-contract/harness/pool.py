@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from harness.box import Box, Options
+from harness.box import Box
 from harness.container import DockerBox, remove_network
 from harness.images import Images
+from harness.outcomes import Options
 from harness.process import ProcessBox
 
 
 class Pool:
-    """Hands out boxes; whatever box is in the way is removed first."""
+    """Returns boxes; any box in the way is removed first."""
 
     def __init__(self, folder: Path, images: Images) -> None:
         self._folder = folder

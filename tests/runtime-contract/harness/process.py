@@ -13,11 +13,13 @@ from pathlib import Path
 from agentbox.core.paths import PREFIX_VARIABLE, Paths
 from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.docker.daemon import start_ticks
+from agentbox.host.engines.process.box_files import write_box_files
 from agentbox.host.engines.process.box_processes import box_pids
 from agentbox.host.engines.process.identity import become_box_user
-from agentbox.host.engines.process.process import ProcessEngine, boot, write_box_files
+from agentbox.host.engines.process.process import ProcessEngine, boot
 from agentbox.host.engines.state import BoxRecord
-from harness.box import API_PORT, NAME, Box, Options, Ran
+from harness.box import Box
+from harness.outcomes import API_PORT, NAME, Options, Ran
 from harness.plans import plan_of
 from harness.waiting import wait_for
 
@@ -143,5 +145,5 @@ class ProcessBox(Box):
 
 
 def mount(*words: str) -> None:
-    """mount(8); needs root, as every test of this folder may assume that the engines do."""
+    """mount(8); needs root, as every test of this directory may assume that the engines do."""
     subprocess.run(["mount", *words], check=True)

@@ -15,7 +15,8 @@ CHUNK = 1 << 16
 
 @contextmanager
 def tls_front(folder: Path, address: str, port: int, target: int) -> Iterator[Path]:
-    """Listens at `address:port` until the block ends; gives the certificate, which is its own trust anchor."""
+    """Listens at `address:port` until the block ends; returns the certificate, which is its own
+    trust anchor."""
     certificate, key = folder / "front.pem", folder / "front.key"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",

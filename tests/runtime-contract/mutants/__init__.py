@@ -1,1 +1,1 @@
-"""Broken boxes: at least one for each id whose test could pass by looking away."""
+"""Broken boxes: at least one for each id whose test could pass without checking."""

@@ -1,4 +1,4 @@
-"""What a mutant is: a box broken in one place, and the predicate that must see it."""
+"""A mutant: a box broken in one place, and the predicate that must detect it."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from harness.container import DockerBox
 
 @dataclass(frozen=True)
 class Mutant:
-    """`options` make the broken box; `prepare` brings it to where the predicate expects it; `sees` must fail with an
-    AssertionError whose text matches `says`: it failed for the reason that was planted."""
+    """`options` create the broken box; `prepare` brings it to where the predicate expects it;
+    `sees` must fail with an AssertionError whose text matches `says`: it failed for the planted
+    reason."""
 
     rc: str
     name: str
@@ -56,17 +57,17 @@ def start(box: DockerBox) -> None:
 
 
 def create(box: DockerBox) -> None:
-    """Makes the container; enough for what the engine says of it."""
+    """Creates the container; enough for what the engine reports about it."""
     box.create()
 
 
 def ready(box: DockerBox) -> None:
-    """Runs it until it says that it is ready."""
+    """Runs it until it reports ready."""
     box.start()
     box.wait_ready()
 
 
 def served(box: DockerBox) -> None:
-    """Runs it until its slots work, which says nothing of its sandbox."""
+    """Runs it until its slots work, which does not involve its sandbox."""
     box.start()
     wait_served(box)

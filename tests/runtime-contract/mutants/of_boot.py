@@ -1,4 +1,4 @@
-"""Mutants of the boot's and the API's own checks: a module with one line that looks away."""
+"""Mutants of the boot's and the API's own checks: a module with one line that skips a check."""
 
 from functools import partial
 
@@ -26,9 +26,9 @@ from test_rc_028_the_box_survives_its_agents import survives
 
 from mutants.mutant import Mutant, instead, ready, served, start
 
-SECONDS = 2  # a check that looks away does so for longer, too
+SECONDS = 2  # a check that is skipped stays so for longer, too
 SLOW_SLOT = {"AGENTBOX_TEST_DELAY_SLOT": f"orchestrator:{SECONDS}"}
-LONGER = 6  # than a whole boot takes on a busy machine
+LONGER = 6  # than a complete boot takes on a busy machine
 SLOWER_SLOT = {"AGENTBOX_TEST_DELAY_SLOT": f"orchestrator:{LONGER}"}
 
 CALLS_GIT = module(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class TextMutant:
-    """In `file`, `old` becomes `new`; the judge then says something that matches `says`."""
+    """In `file`, `old` becomes `new`; the validator then reports something that matches `says`."""
 
     judge: str
     name: str

@@ -1,7 +1,5 @@
-"""The contract's tests see what they are for: each predicate fails on a box that is broken where it looks.
-
-The other ids' mutants come later.
-"""
+"""The contract's tests detect what they are for: each predicate fails on a box that is broken where
+it checks. Mutants of the other ids do not exist yet."""
 
 import re
 from collections.abc import Callable

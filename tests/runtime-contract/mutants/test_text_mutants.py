@@ -1,4 +1,4 @@
-"""Each judge of RC-025 speaks when there is something to say."""
+"""Each validator of RC-025 reports a planted error."""
 
 import re
 from pathlib import Path
@@ -15,7 +15,7 @@ CASE = HERE / "default"
 
 
 def test_each_judge_has_a_mutant() -> None:
-    """A judge that nobody has heard may be deaf."""
+    """A validator that never reported anything may not work."""
     assert {mutant.judge for mutant in MUTANTS} == set(JUDGES)
 
 

@@ -1,4 +1,4 @@
-"""A container over real classes in a folder, on a fast clock."""
+"""A container over real classes in a directory, on a fast clock."""
 
 from contextlib import asynccontextmanager
 
@@ -12,7 +12,7 @@ from agentbox.adapters.runtime.timing import Timing
 from agentbox.core.paths import Paths
 from agentbox.policy.redaction.redactor import build_redactor
 
-# Seconds; the checks come fast, while opening and health keep times that a busy machine holds.
+# Seconds; the checks are frequent, while opening and health keep times that a busy machine can meet.
 FAST = Timing(
     open=2.0,
     failed_close=2.0,
@@ -32,7 +32,7 @@ LOCAL = {
 
 
 class Box:
-    """The slots of a box below a folder."""
+    """The slots of a box below a directory."""
 
     timing = FAST
 
@@ -68,7 +68,7 @@ class Box:
             await container.stop()
 
     def metric(self, name, **labels):
-        """The value of one sample, 0 where there is none."""
+        """The value of one sample, 0 if there is none."""
         return self.metrics.registry.get_sample_value(name, labels) or 0
 
 

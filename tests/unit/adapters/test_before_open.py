@@ -11,7 +11,8 @@ from agentbox.core.slot_errors import SlotUnavailable
 
 
 async def test_it_runs_before_each_open(box):
-    """Once a try of each slot that is not off, when nothing of that slot is on disk yet; again when a slot comes back."""
+    """Once per attempt for each slot that is not off, when nothing of that slot is on disk yet;
+    again when a slot recovers."""
     seen = []
 
     async def before(slot):
@@ -73,7 +74,7 @@ async def test_one_that_takes_too_long_is_a_failed_open(box):
 
 @pytest.mark.parametrize(("hooks", "shown"), [(Hooks(fail_slot="beads"), "down"), (Hooks(), "ok")])
 async def test_the_hook_of_a_test_image_fails_the_slot_it_names(box, hooks, shown):
-    """AGENTBOX_TEST_FAIL_SLOT: down, and the reason says that it was told to. Without hooks nothing happens."""
+    """AGENTBOX_TEST_FAIL_SLOT: down, and the reason names the hook. Without hooks nothing happens."""
     async with box.started(deps={"before_open": slot_open_hook(hooks)}) as container:
         status = container.status()["beads"]
         assert status.state == shown

@@ -1,4 +1,4 @@
-"""The container: what is open, what is down, what comes back."""
+"""The container of slots: open, failed and recovered ones."""
 
 import asyncio
 import shutil
@@ -21,7 +21,8 @@ def state(container, slot):
 
 
 async def test_slots_start_and_stop(box):
-    """Open ones are ok, those that are off say so; after stop every call is refused and no thread is left."""
+    """Open ones are ok, those that are off report it; after stop every call is refused and no
+    thread remains."""
     before = set(threading.enumerate())
     async with box.started() as container:
         assert {slot: status.state for slot, status in container.status().items()} == {
@@ -47,7 +48,7 @@ async def test_all_off_starts_and_stops(box):
 
 
 async def test_before_start_calls_are_refused(box):
-    """The proxies are there, and say slot-unavailable; a slot that is off says so at once."""
+    """The proxies exist, and report slot-unavailable; a slot that is off reports it at once."""
     container = box.container()
     with pytest.raises(SlotUnavailable):
         await container.beads.show("x")
@@ -58,7 +59,7 @@ async def test_before_start_calls_are_refused(box):
 
 
 def test_an_unknown_implementation_is_refused(box):
-    """When the container is made."""
+    """When the container is created."""
     with pytest.raises(UnknownAdapterImpl, match="sqlte"):
         box.container(uses={"beads": "sqlte"})
 
@@ -86,7 +87,7 @@ async def test_a_slot_that_is_down_is_reported_as_down_while_it_reconnects(box):
 
 
 async def test_a_required_orchestrator_must_open(box):
-    """The start fails with one sentence, and nothing stays open."""
+    """The start fails with one message, and nothing stays open."""
     container = box.container(uses={"orchestrator": "local-process"}, required=("orchestrator",))
     with pytest.raises(RequiredSlotFailed, match="cannot open the required slot orchestrator"):
         await container.start()
@@ -98,7 +99,8 @@ async def test_a_required_orchestrator_must_open(box):
 
 
 async def test_the_tries_of_required_slots_are_told_before_slow_others_end(box):
-    """What waits for the required slots hears of them while a slot that may fail is still at its first try."""
+    """Code that waits for the required slots continues while an optional slot is still at its first
+    attempt."""
     container = box.container(uses={"orchestrator": "local-process"}, required=("beads",))
     told = []
     await container.start(
@@ -109,7 +111,7 @@ async def test_the_tries_of_required_slots_are_told_before_slow_others_end(box):
 
 
 async def test_a_start_that_ends_the_program_tells_nothing(box):
-    """The seal of the boot must not take a program for ready that is about to end."""
+    """The seal of the boot must not treat a program as ready that is about to end."""
     container = box.container(uses={"orchestrator": "local-process"}, required=("orchestrator",))
     told = []
     with pytest.raises(RequiredSlotFailed):
@@ -118,8 +120,8 @@ async def test_a_start_that_ends_the_program_tells_nothing(box):
 
 
 async def test_a_slot_that_goes_is_noticed_and_comes_back(box):
-    """Its folder is taken away: down within a check, and not begun anew; with the folder back a new instance serves what
-    it holds, without a restart."""
+    """Its directory is removed: down within a check, and not created again; once it is back a new
+    instance serves its content, without a restart."""
     async with box.started() as container:
         beads = container.beads
         kept, _ = await beads.create_epic(spec())
@@ -149,7 +151,7 @@ async def test_a_slot_that_goes_is_noticed_and_comes_back(box):
 
 
 async def test_a_slot_that_was_down_at_the_start_comes_up(box):
-    """The journal is held by another writer, then let go."""
+    """The journal is locked by another writer, then released."""
     holder = LocalStore("events", "local-jsonl", box.paths.prefix)
     await holder.open()
     async with box.started() as container:
@@ -163,7 +165,7 @@ async def test_a_slot_that_was_down_at_the_start_comes_up(box):
 
 
 async def test_a_connection_error_in_a_call_triggers_a_check(box):
-    """Down well before the next check would have come."""
+    """Down well before the next check would have run."""
     async with box.started(timing=replace(box.timing, health_interval=3600.0)) as container:
         path = box.paths.slot("beads") / "beads.db"
         shutil.rmtree(box.paths.slot("beads"))
@@ -245,7 +247,7 @@ async def test_reconfigure_changes_over(box):
 
 
 async def test_calls_in_flight_keep_their_instance(box):
-    """Work that is under way while the slot changes over is done, none of it twice."""
+    """Work in progress while the slot is replaced is done, none of it twice."""
     async with box.started() as container:
         creating = [
             asyncio.create_task(container.beads.create_epic(spec(f"{n}", dedup_key=f"{n}")))

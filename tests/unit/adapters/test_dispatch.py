@@ -22,7 +22,7 @@ from agentbox.core.slot_errors import (
 
 
 class Recorder:
-    """Spans kept in a list."""
+    """Spans stored in a list."""
 
     def __init__(self):
         self.spans = []
@@ -92,7 +92,7 @@ async def test_calls_are_counted_by_outcome(box):
     ],
 )
 async def test_outcomes(box, call, outcome):
-    """The word for each kind of failure."""
+    """The outcome label of each kind of failure."""
     async with box.started() as container:
         bead = await make_task(container.beads)
         with pytest.raises(Exception):  # noqa: B017 - which one is told by the outcome
@@ -122,7 +122,7 @@ async def test_spans_say_who_and_what_but_no_argument(box):
 
 
 async def test_the_smaller_deadline_holds(box):
-    """The caller's here; the call ends with AdapterTimeout, and the slot is looked at."""
+    """The caller's deadline; the call ends with AdapterTimeout, and the slot is checked."""
     async with box.started() as container:
         bead = await make_task(container.beads)
         with (
@@ -167,7 +167,7 @@ async def test_a_write_succeeds_while_the_journal_is_down(box):
 
 
 async def test_what_no_adapter_was_asked_is_not_journalled(box):
-    """A slot that is off or down writes nothing, so there is nothing to write down."""
+    """A slot that is off or down writes nothing, so there is nothing to journal."""
     async with box.started(uses={"beads": "off"}) as container:
         with pytest.raises(AdapterDisabled):
             await container.beads.create_epic(spec())
@@ -176,7 +176,7 @@ async def test_what_no_adapter_was_asked_is_not_journalled(box):
 
 
 async def test_a_journal_that_is_off_is_skipped(box):
-    """Nothing is lost, since nothing was wanted."""
+    """Nothing is lost, since nothing was requested."""
     async with box.started(uses={"events": "off"}) as container:
         await container.beads.create_epic(spec())
         assert await container.journal.record("test.thing", {}) is None
@@ -184,7 +184,8 @@ async def test_a_journal_that_is_off_is_skipped(box):
 
 
 async def test_a_spawn_is_announced_before_it_is_tried(box):
-    """agent.spawn.requested is there although the orchestrator is down; it names no argument and no variable."""
+    """agent.spawn.requested is journalled although the orchestrator is down; it has no argument and
+    no variable."""
     wanted = AgentSpec(name="n", argv=("run", "argument"), profile="p", env={"KEY": "value"})
     async with box.started(uses={"orchestrator": "local-process"}) as container:
         with pytest.raises(SlotUnavailable):
@@ -202,7 +203,7 @@ async def test_a_spawn_is_announced_before_it_is_tried(box):
 
 
 async def test_a_required_journal_that_cannot_append_refuses_the_spawn(box):
-    """The orchestrator is not asked."""
+    """The orchestrator is not called."""
     async with box.started(
         uses={"orchestrator": "local-process"}, required=("events",)
     ) as container:
@@ -215,7 +216,7 @@ async def test_a_required_journal_that_cannot_append_refuses_the_spawn(box):
 
 
 async def test_a_cancelled_caller_still_leaves_a_record(box):
-    """A write that was done is journalled, whether or not somebody waited for that."""
+    """A completed write is journalled, whether or not its caller waited."""
     async with box.started() as container:
         tasks = [
             asyncio.create_task(container.beads.create_epic(spec(dedup_key=f"{n}")))
@@ -263,7 +264,7 @@ async def test_a_subscriber_through_the_proxy_misses_nothing(box):
 
 
 async def test_deep_nesting_is_a_validation_error(box):
-    """Not a crash of the walk: for who sends it, and for the process."""
+    """No crash of the walk: neither for the sender nor for the process."""
     deep = []
     for _ in range(5000):
         deep = [deep]

@@ -1,4 +1,4 @@
-"""What opening a long journal leaves out is checked in the background."""
+"""What opening a long journal skips is checked in the background."""
 
 import pytest
 import pytest_asyncio
@@ -30,7 +30,8 @@ def damage(store, record, before=b'"n":', after=b'"m":'):
 
 
 async def test_damage_is_found_takes_the_slot_down_and_is_remembered(store):
-    """Open succeeds; soon health says where, calls raise IntegrityError, and the next open fails at once."""
+    """Open succeeds; soon health reports the position, calls raise IntegrityError, and the next
+    open fails at once."""
     damage(store, 100)
     adapter = await store.open()
     await wait_until(
@@ -47,7 +48,7 @@ async def test_damage_is_found_takes_the_slot_down_and_is_remembered(store):
 
 
 async def test_a_mended_journal_opens_again(store):
-    """The note of the damage goes, and the records are whole."""
+    """The note of the damage is removed, and the records are complete."""
     damage(store, 100)
     adapter = await store.open()
     await wait_until(lambda: adapter._open_journal.damage is not None, "found")

@@ -1,5 +1,5 @@
-"""Every way to forge a journal that its own files give away is found, at its place, by `events verify` and by the
-verifier that needs no agentbox code, alike."""
+"""Every forgery of a journal that its own files reveal is found, at its position, by `events
+verify` and by the verifier that needs no agentbox code, alike."""
 
 import asyncio
 import importlib.util
@@ -15,6 +15,7 @@ import rfc8785
 from agentbox_testkit.clock import ManualClock
 from agentbox_testkit.contracts.events_received import foreign_journal
 from agentbox_testkit.local_store import LocalStore
+from support.journal_edits import edit_file, remove, write_lines
 from support.journal_forgery import (
     ATTACKS,
     FIRST,
@@ -24,9 +25,6 @@ from support.journal_forgery import (
     SECOND_SEAL,
     THIRD,
     TRUNCATIONS,
-    edit_file,
-    remove,
-    write_lines,
 )
 
 from agentbox.adapters.events.journal.prune import prune
@@ -76,7 +74,7 @@ def journal(sound, tmp_path):
 
 
 def both(alone, directory, anchor=None):
-    """The place that both verifiers name, None for a sound journal; they must agree."""
+    """The position that both verifiers report, None for a valid journal; they must agree."""
     ours, theirs = verify(directory, anchor=anchor).to_wire(), alone.verify(directory, anchor)
     places = [
         (e["file"], e["line"], e["seq"]) if (e := report["error"]) else None
@@ -100,7 +98,7 @@ def test_every_attack_is_found_at_its_place(alone, journal, name):
 
 @pytest.fixture(scope="session")
 def delivered(tmp_path_factory):
-    """A journal of a day that holds records of another box."""
+    """A journal of a day that has records of another box."""
     prefix = tmp_path_factory.mktemp("delivered")
 
     async def write():
@@ -120,7 +118,8 @@ def delivered(tmp_path_factory):
 
 @pytest.mark.parametrize("name", ORIGINS)
 def test_every_forgery_of_an_origin_is_found_at_its_place(alone, delivered, tmp_path, name):
-    """Though the chain is made anew after each: what a box delivered carries the hashes of its own journal."""
+    """Though the chain is computed again after each: what a box delivered has the hashes of its own
+    journal."""
     journal = shutil.copytree(delivered, tmp_path / "events")
     assert both(alone, journal) is None
     attack, place = ORIGINS[name]
@@ -130,7 +129,7 @@ def test_every_forgery_of_an_origin_is_found_at_its_place(alone, delivered, tmp_
 
 @pytest.mark.parametrize("name", TRUNCATIONS)
 def test_a_tail_that_was_cut_or_rewritten_needs_an_anchor(alone, journal, name):
-    """Its own files look sound; a record known from elsewhere gives it away."""
+    """Its own files are valid; a record known from elsewhere reveals it."""
     whole = verify(journal)
     known = (whole.last_seq, whole.tail_hash)
     assert both(alone, journal, known) is None
@@ -140,7 +139,8 @@ def test_a_tail_that_was_cut_or_rewritten_needs_an_anchor(alone, journal, name):
 
 
 def test_what_is_no_damage(alone, journal):
-    """A torn last line, a seal that a crash kept from being written, segments that pruning was cut short over."""
+    """A torn last line, a seal that a crash kept from being written, segments that an interrupted
+    pruning left."""
     edit_file(THIRD, lambda lines: [*lines, b'{"agent_id":nu'])(journal)
     assert both(alone, journal) is None
     remove(THIRD, SECOND_SEAL)(journal)
@@ -148,7 +148,8 @@ def test_what_is_no_damage(alone, journal):
 
 
 async def test_pruning_that_was_cut_short_is_finished_by_the_next(alone, sound, journal):
-    """The anchor is there, a segment that it left out too, or its seal gone already: sound, opened, then removed."""
+    """The anchor exists, a segment that it left out too, or its seal is already removed: valid,
+    opened, then removed."""
     prune(journal, before_seq=50)
     for names in ((FIRST, FIRST_SEAL), (FIRST,)):
         for name in names:
@@ -166,7 +167,8 @@ async def test_pruning_that_was_cut_short_is_finished_by_the_next(alone, sound, 
 
 
 def test_any_byte(alone, journal):
-    """200 random changes of bytes anywhere: found by both at one place, or the file was one that holds no record."""
+    """200 random changes of bytes anywhere: found by both at one position, or the file has no
+    record."""
     chance = random.Random(7)
     names = [FIRST, SECOND, THIRD, FIRST_SEAL, SECOND_SEAL]
     for _ in range(200):

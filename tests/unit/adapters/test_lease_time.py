@@ -29,7 +29,7 @@ async def adapter(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Any]:
 async def test_a_step_of_the_clock_ends_and_lengthens_no_lease(
     adapter: Any, clock: ManualClock, seconds: int
 ) -> None:
-    """What it had left before, it has left after; then it expires in time, and not before."""
+    """The remaining time is the same as before; then it expires in time, and not before."""
     bead = await make_task(adapter)
     await adapter.claim(bead.id, "w", lease_id=LEASE, lease_s=60)
     clock.advance(20)
@@ -48,7 +48,7 @@ async def test_a_step_of_the_clock_ends_and_lengthens_no_lease(
 async def test_a_stopped_process_takes_no_time_from_a_lease(
     adapter: Any, clock: ManualClock
 ) -> None:
-    """Both clocks went on and nobody looked: the holder could not renew either."""
+    """Both clocks continued and nothing was checked: the claimant could not renew either."""
     bead = await make_task(adapter)
     await adapter.claim(bead.id, "w", lease_id=LEASE, lease_s=60)
     adapter._lease_clock._polled_at -= 100
@@ -84,7 +84,7 @@ async def test_a_clock_that_went_back_while_nothing_ran_leaves_nothing_claimed_f
 
 
 def test_small_differences_are_none(clock: ManualClock) -> None:
-    """A clock that is slewed, and time that goes by, owe nothing."""
+    """A slewed clock, and time that passes, add nothing."""
     leases = LeaseClock(clock)
     clock.advance(500)
     clock.set_wall(clock.now() + timedelta(milliseconds=400))

@@ -1,5 +1,6 @@
-"""Each method of each slot, by its local class and by `off`, is told in the same way: a span, a count, a time, a line of the
-log, with labels from lists that are closed. The table of methods is walked, so that a new one is held to it."""
+"""Each method of each slot, by its local class and by `off`, is observed in the same way: a span, a
+count, a duration, a line of the log, with labels from closed lists. The table of methods is walked,
+so that a new one is included."""
 
 import json
 from contextlib import contextmanager
@@ -60,7 +61,8 @@ def lines():
 
 
 async def call(container, slot, spec):
-    """Calls a method with the arguments of its contract suite; returns how it went, as a word or an error's code."""
+    """Calls a method with the arguments of its contract suite; returns the outcome, as a word or an
+    error's code."""
     args, kwargs = SUITES[slot].calls[spec.name]
     with as_caller(CallContext(principal="p", **WHO)):
         found = getattr(getattr(container, slot), spec.name)(*args, **kwargs)

@@ -1,4 +1,4 @@
-"""A page is bounded in bytes, too, and its cursor goes on after what is on it."""
+"""A page is bounded in bytes, too, and its cursor continues after its last item."""
 
 from agentbox.adapters.runtime.paging import PAGE_BYTES
 from agentbox.contracts.beads import BeadSpec
@@ -53,7 +53,7 @@ async def test_pages_of_beads(box):
 
 
 async def test_batches_of_events(box):
-    """`next_since` goes on after the last that is told; one filter or none."""
+    """`next_since` continues after the last item of the page; one filter or none."""
     async with box.started() as container:
         for number in range(MANY):
             await container.events.append(

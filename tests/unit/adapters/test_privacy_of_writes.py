@@ -75,13 +75,13 @@ TRIED = {
 }  # fmt: skip
 NO_TEXT = {
     "beads": {"add_dep", "remove_dep", "claim", "claim_next", "heartbeat"}, "pods": {"delete"}, "memory": {"delete"},
-    "events": {"receive"}, "orchestrator": {"signal", "revoke", "terminate", "attach"},  # received: masked at home, or its hash would not hold
+    "events": {"receive"}, "orchestrator": {"signal", "revoke", "terminate", "attach"},  # received: masked at its origin, or its hash would not match
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_no_write_is_forgotten(slot):
-    """Each write of the table is tried here, or has no text field and stands in the list of those."""
+    """Each write of the table is tried here, or has no text field and is in the list of those."""
     writes = {spec.name: spec for spec in METHODS[slot] if spec.kind in ("write", "socket")}
     assert set(writes) == TRIED[slot] | NO_TEXT[slot]
     assert {name for name, spec in writes.items() if spec.redact} == TRIED[slot]
@@ -118,12 +118,13 @@ def logged():
 
 
 def bytes_below(prefix):
-    """Everything that the stores keep."""
+    """Everything that the stores save."""
     return b"".join(path.read_bytes() for path in sorted(Path(prefix).rglob("*")) if path.is_file())
 
 
 def findings(text):
-    """The planted values that a text holds; of an e-mail address with spaces or digits, the parts too."""
+    """The planted values that a text contains; of an e-mail address with spaces or digits, the
+    parts too."""
     values = (*PLANTED.values(), NAMED, str(CARD), str(PIN), "jane.roe%40", "jane.roe\\u0040")
     return [value for value in values if value in text]
 
@@ -147,7 +148,7 @@ def left_by(box_type, work, **uses):
 
 
 async def refused(errors, call):
-    """An error's whole text: sentence, hint, members."""
+    """An error's complete text: message, hint, members."""
     with pytest.raises(AdapterError) as caught:
         await call
     error = caught.value
@@ -209,7 +210,7 @@ def test_every_write_of_every_slot(box, text, more, tree):
 
 
 async def pieces(text):
-    """A body cut in the middle of what it holds."""
+    """A body cut in the middle of a value."""
     for at in range(0, len(text.encode()), 7):
         yield text.encode()[at : at + 7]
 
@@ -217,7 +218,8 @@ async def pieces(text):
 @FEW
 @given(key=st.sampled_from(sorted(PLANTED)))
 def test_identifiers_are_refused(box, key):
-    """strict: a bead's dedup key, an object's path, a memory's key; nothing is kept, and no sentence shows it."""
+    """strict: a bead's dedup key, an object's path, a memory's key; nothing is stored, and no
+    message shows it."""
     name = PLANTED[key]
 
     async def work(container, errors):

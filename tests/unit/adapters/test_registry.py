@@ -59,7 +59,7 @@ def test_a_use_without_a_class_is_refused_by_name():
 
 @pytest.mark.parametrize("slot", SLOTS)
 def test_every_method_has_a_row_and_every_row_a_method(slot):
-    """And a row says truly whether the method streams."""
+    """And a row is correct about whether the method streams."""
     declared = protocol_methods(CONTRACTS[slot])
     assert [spec.name for spec in METHODS[slot]] == list(declared)
     for spec in METHODS[slot]:

@@ -37,7 +37,8 @@ def modes(folder):
 
 
 async def test_the_store_is_private(tmp_path):
-    """0600 for the file and what SQLite keeps beside it, whatever the umask; one that an older version made, too."""
+    """0600 for the file and SQLite's files beside it, whatever the umask; also for one that an
+    older version created."""
     before = os.umask(0o022)
     try:
         store = Database(tmp_path / "x.db", SCHEMA, "beads", "local-sqlite")
@@ -55,7 +56,7 @@ async def test_the_store_is_private(tmp_path):
 
 
 async def test_a_failed_job_undoes_itself_alone(db):
-    """Those that shared its commit are kept."""
+    """Other jobs of the same commit are stored."""
 
     def fails(connection):
         insert(2)(connection)
@@ -132,7 +133,7 @@ async def test_a_second_process_waits_for_the_first(db, tmp_path):
 
 
 async def test_a_full_disk_is_a_typed_error(db):
-    """And the database works again when there is room."""
+    """And the database works again when there is space."""
     await db.write(lambda connection: connection.execute("PRAGMA max_page_count = 3").fetchall())
     big = lambda connection: connection.execute(  # noqa: E731
         "CREATE TABLE big AS WITH RECURSIVE s(n) AS (SELECT 1 UNION ALL SELECT n+1 FROM s LIMIT 1000) SELECT randomblob(1000) FROM s"
@@ -168,7 +169,7 @@ while True:
 
 
 async def test_a_process_that_writes_without_pause_starves_nobody(db):
-    """It lets the lock go for 4 ms in 154: each write of ours takes its turn within a few of them."""
+    """It releases the lock for 4 ms in 154: each of our writes gets it within a few of them."""
     with subprocess.Popen(
         [sys.executable, "-c", HOLDS, str(db.path)], stdout=subprocess.PIPE, text=True
     ) as other:

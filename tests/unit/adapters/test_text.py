@@ -31,7 +31,7 @@ def test_json_reads_back_equal(value):
     "value", [float("nan"), float("-inf"), {1: 2}, {"a"}, b"x", "a\0", ["\udc00"], {"a\0": 1}]
 )
 def test_what_json_cannot_carry_is_refused(value):
-    """With its place."""
+    """With its pointer."""
     with pytest.raises(ValidationError):
         json_text(value, "/x", max_bytes=1 << 20)
 

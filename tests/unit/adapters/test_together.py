@@ -9,7 +9,7 @@ from agentbox.core.storage.postgres.call_batcher import MAX_BATCH, CallBatcher
 
 
 class Server:
-    """Answers each number with its double; refuses a statement that holds 13; answers 99 never."""
+    """Answers each number with its double; rejects a statement that contains 13; never answers 99."""
 
     def __init__(self) -> None:
         self.statements: list[list[int]] = []
@@ -64,7 +64,7 @@ async def test_a_statement_has_a_bound_and_the_rest_follows_in_order(server, tog
 
 
 async def test_one_that_is_refused_refuses_no_other(server, together):
-    """A statement that failed is made again, each call alone."""
+    """A failed statement is repeated, each call alone."""
     found = await asyncio.gather(*map(together.call, (1, 13, 2)), return_exceptions=True)
     assert (found[0], found[2]) == (2, 4)
     assert isinstance(found[1], BackendError)
@@ -80,7 +80,7 @@ async def test_a_server_that_is_gone_is_asked_once_for_all(server, together):
 
 
 async def test_what_every_caller_gave_up_is_broken_off(server, together):
-    """As long as one caller waits, the statement goes on."""
+    """As long as one caller waits, the statement continues."""
     calls = [asyncio.create_task(together.call(number)) for number in (99, 1)]
     while not server.statements:
         await asyncio.sleep(0)
@@ -104,7 +104,7 @@ async def test_a_call_that_is_given_up_leaves_the_next_alone(server, together):
 
 
 async def test_a_statement_that_hangs_keeps_the_next_not_waiting(server, together):
-    """A locked row delays what comes after it for a tenth of a second."""
+    """A locked row delays the following calls by a tenth of a second."""
     hangs = asyncio.create_task(together.call(99))
     while not server.statements:
         await asyncio.sleep(0)

@@ -57,7 +57,8 @@ def test_records_nest():
 
 
 def test_json_says_what_the_wire_form_says():
-    """Whatever holds the value: records in tuples and mappings, times, bytes, an event without its origin."""
+    """Whatever contains the value: records in tuples and mappings, times, bytes, an event without
+    its origin."""
     at = datetime(2026, 1, 1, tzinfo=UTC)
     item = orchestrator.StreamItem(cursor=1, ts=at, generation=1, kind="stdout", data=b"\xff")
     event = events.Event(

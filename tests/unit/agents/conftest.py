@@ -1,4 +1,5 @@
-"""A client of the module's agent-host, and the authority that follows it. A module says by `box` which host that is."""
+"""A client of the module's agent-host, and the authorizer that follows it. A module sets that host
+with `box`."""
 
 from collections.abc import AsyncIterator
 

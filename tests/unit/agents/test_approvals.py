@@ -1,4 +1,4 @@
-"""Who is asked, how often, and what a decision is good for."""
+"""When an approval is requested, how often, and what a decision applies to."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -17,7 +17,7 @@ WRITE = {"path": "a", "content": "b"}
 
 
 class ApprovalScenario:
-    """A book on a store of its own; somebody follows, unless a test says otherwise."""
+    """A registry with a store of its own; an approver is connected, unless a test disconnects it."""
 
     def __init__(self, store: AgentStore) -> None:
         self.store = store
@@ -47,7 +47,7 @@ class ApprovalScenario:
         return found
 
     async def expect_events(self, *types: str) -> None:
-        """Returns once exactly these were told."""
+        """Returns once exactly these events were reported."""
         async with asyncio.timeout(30):
             while [one.type for one in self.events] != list(types):
                 await asyncio.sleep(0.005)
@@ -71,7 +71,8 @@ async def refused(asking: "asyncio.Task[None]") -> str:
 
 
 async def test_approved_for_one_use(scenario: ApprovalScenario) -> None:
-    """The asker goes on; the same action asks anew; the journal has who decided what and why."""
+    """The requester continues; the same action is a new request; the journal has who decided what
+    and why."""
     asking = scenario.request(words="trust\x1b[2J me")
     (one,) = await scenario.waiting()
     assert (one["parameters"], one["words"]) == (
@@ -106,14 +107,14 @@ async def test_decided_once(scenario: ApprovalScenario) -> None:
 
 
 async def test_a_denial_without_a_reason_is_told_as_a_denial(scenario: ApprovalScenario) -> None:
-    """Nothing was approved, so nothing says so; all that joined hear the same."""
+    """Nothing was approved, so no event says so; all waiting requests get the same answer."""
     asking = [scenario.request() for _ in range(2)]
     await scenario.decide((await scenario.waiting())[0]["id"], approve=False, reason="")
     assert {await refused(one) for one in asking} == {"approval required: the request was denied"}
 
 
 async def test_what_was_used_is_told_as_used(scenario: ApprovalScenario) -> None:
-    """Of two equal ones that one approval was for, the second does not hear the words that approved the first."""
+    """Of two equal ones that share one approval, the second does not get the comment of the first."""
     asking = [scenario.request() for _ in range(2)]
     await scenario.decide((await scenario.waiting())[0]["id"], approve=True, reason="go on")
     (error,) = [
@@ -123,7 +124,7 @@ async def test_what_was_used_is_told_as_used(scenario: ApprovalScenario) -> None
 
 
 async def test_denied_stays_denied(scenario: ApprovalScenario) -> None:
-    """Equal ones are denied unasked; other parameters, and another agent, are asked for."""
+    """Equal ones are denied without a request; other parameters, and another agent, are requested."""
     asking = scenario.request()
     await scenario.decide((await scenario.waiting())[0]["id"], approve=False)
     await refused(asking)
@@ -149,7 +150,7 @@ async def test_nobody_decides(scenario: ApprovalScenario) -> None:
 
 
 async def test_nobody_is_there(scenario: ApprovalScenario) -> None:
-    """Denied at once, and told; as soon as somebody is there, it may be asked again."""
+    """Denied at once, and reported; as soon as an approver is connected, it may be requested again."""
     scenario.registry.approver_count = 0
     assert "no approver is connected" in await refused(scenario.request())
     scenario.registry.approver_count = 1
@@ -189,8 +190,9 @@ async def test_ten_an_hour(scenario: ApprovalScenario) -> None:
 async def test_who_starts_in_the_place_of_another_has_asked_already(
     scenario: ApprovalScenario,
 ) -> None:
-    """A parent that starts one child after the other wears nobody down: denials and numbers are those of the earlier ones. A
-    sibling that lives beside it, and another family's agent of that name, ask for themselves."""
+    """A parent that starts one child after the other cannot exhaust approvers: denials and numbers
+    of earlier children count. A sibling that runs beside it, and another family's agent of that
+    name, have requests of their own."""
     dead: set[str] = set()
     scenario.registry = ApprovalRegistry(
         scenario.store, scenario._record_event, lambda agent_id: agent_id not in dead
@@ -220,14 +222,15 @@ async def test_who_starts_in_the_place_of_another_has_asked_already(
 
 
 async def test_what_cannot_be_shown_is_denied(scenario: ApprovalScenario) -> None:
-    """Nobody approves what they cannot see whole."""
+    """Nothing can be approved that is not shown completely."""
     assert "exceed the display limit" in await refused(
         scenario.request(parameters={"content": "x" * 20_000})
     )
 
 
 async def test_kept_across_restarts(scenario: ApprovalScenario, tmp_path: Path) -> None:
-    """What waited still waits, may be decided while nobody asks, and is then good for the next one, once."""
+    """A pending request stays pending, may be decided while nobody waits for it, and then applies
+    to the next one, once."""
     asking = scenario.request()
     (one,) = await scenario.waiting()
     await scenario.expect_events("approval.requested")

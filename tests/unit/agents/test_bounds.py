@@ -1,4 +1,5 @@
-"""Bounds of the whole host and of a run: what is refused or ended, and the agent beside it that goes on."""
+"""Limits of the complete host and of a run: what is refused or ended, while the agent beside it
+continues."""
 
 import asyncio
 import os
@@ -52,7 +53,7 @@ async def keeps_answering(neighbour: EchoAgent) -> None:
 @pytest.mark.limit("max_agents")
 @pytest.mark.limit("max_depth")
 async def test_number_and_depth_are_refused_at_the_spawn(adapter: LocalProcessOrchestrator) -> None:
-    """A grandchild, and one more than there may be; those that run stay, with their parent and place."""
+    """A grandchild, and one more than allowed; running agents stay, with their parent and depth."""
     async with EchoAgent(adapter) as neighbour:
         parent = await adapter.spawn(sleeper(), request_id=uuid7())
         child = await adapter.spawn(sleeper(parent_id=parent.agent_id), request_id=uuid7())
@@ -87,7 +88,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 
 
 async def test_no_agent_starts_in_the_reserve_of_the_disk(small_disk: Path) -> None:
-    """Below a quarter of a small disk; those that run go on, and with room the next one starts."""
+    """Below a quarter of a small disk; running agents continue, and with space the next one starts."""
     box = AgentHostBox(small_disk)
     box.start()
     async with open_orchestrator(box) as adapter:
@@ -104,7 +105,7 @@ async def test_no_agent_starts_in_the_reserve_of_the_disk(small_disk: Path) -> N
 
 @pytest.mark.limit("run_wall_seconds")
 async def test_a_run_ends_at_its_time(adapter: LocalProcessOrchestrator) -> None:
-    """All its processes, and nobody else's."""
+    """All its processes, and no others."""
     async with EchoAgent(adapter) as neighbour, asyncio.timeout(30):
         spec = AgentSpec(
             name="run", argv=("sh", "-c", "sleep 1000 & echo up; wait"), profile="sandboxed"

@@ -1,4 +1,4 @@
-"""Canaries in real sandboxes: what holds is proven, what does not is named."""
+"""Canaries in real sandboxes: working rules are proven, failing ones are named."""
 
 import asyncio
 import tempfile
@@ -22,7 +22,7 @@ from agentbox.sandbox.canary.canary import ALLOWED, DENIED, RULES
 
 @pytest_asyncio.fixture
 async def host() -> AsyncIterator[HostState]:
-    """Below a folder that no agent's sandbox grants; its store is open and its launcher runs."""
+    """Below a directory that no agent's sandbox grants; its store is open and its launcher runs."""
     with tempfile.TemporaryDirectory(prefix="abx-", dir="/var/tmp") as folder:
         paths = Paths(Path(folder))
         for path in (paths.run, paths.state, paths.logs, paths.workspace, paths.branches):
@@ -37,7 +37,7 @@ async def host() -> AsyncIterator[HostState]:
 
 
 async def test_every_rule_holds(host: HostState) -> None:
-    """In the default profile, and nothing of the run is left."""
+    """In the default profile, and nothing of the run remains."""
     assert await CanaryRunner(host).run_once() == ((), len(RULES))
     assert list(host.config.paths.branches.iterdir()) == []
 
@@ -49,7 +49,7 @@ async def test_every_rule_holds(host: HostState) -> None:
 async def test_what_does_not_hold_is_named(
     host: HostState, weak: str, failed: tuple[str, ...]
 ) -> None:
-    """A sandbox that grants one thing too much, and none at all; mended, the next run passes."""
+    """A sandbox that grants one thing too much, and none at all; once fixed, the next run passes."""
     hook = host.config.paths.run / WEAK_HOOK
     hook.write_text(weak)
     found, rules = await CanaryRunner(host).run_once()

@@ -59,7 +59,7 @@ async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
 async def probe_output(
     adapter: LocalProcessOrchestrator, profile: str, script: str, *arguments: str
 ) -> tuple[list[str], Any]:
-    """The words that the script printed, one a line, and the isolation report."""
+    """The words that the script printed, one per line, and the isolation report."""
     spec = AgentSpec(
         name="probe",
         argv=("/usr/bin/python3", "-I", "-c", PROBE % script, *arguments),
@@ -73,7 +73,8 @@ async def probe_output(
 async def test_the_control_plane_is_closed(
     adapter: LocalProcessOrchestrator, box: AgentHostBox
 ) -> None:
-    """State, token, plan of the boot, socket, other agents' folders and the API's port: all refused."""
+    """State, token, plan of the boot, socket, other agents' directories and the API's port: all
+    refused."""
     paths = box.paths
     targets = (paths.token("agent-host"), paths.slot("orchestrator") / "agents.db")
     folders = (paths.state, paths.run, paths.branches, Path("/"), Path("/tmp"))
@@ -108,7 +109,8 @@ print(tried(lambda: socket.create_connection(("127.0.0.1", 9090))))
 async def test_places(
     adapter: LocalProcessOrchestrator, box: AgentHostBox, profile: str, writes: str, reads: str
 ) -> None:
-    """Workspace as the profile says, which for who writes is a branch; private folders and the toolchain always."""
+    """The workspace as the profile grants it, as a branch for an agent that writes; private
+    directories and the toolchain always."""
     (box.paths.workspace / "file").write_text("text")
     script = """
 here = os.environ["AGENTBOX_WORKSPACE"]
@@ -124,7 +126,7 @@ print(tried(lambda: os.listdir("/usr/bin"))); print(tried(lambda: write("/usr/ma
 
 
 async def test_an_agent_cannot_reach_another(adapter: LocalProcessOrchestrator) -> None:
-    """No signal to a neighbour, nor to its keeper, nor to the host."""
+    """No signal to another agent, nor to its reaper, nor to the host."""
     neighbour = await adapter.spawn(
         AgentSpec(name="neighbour", argv=("sleep", "1000"), profile="sandboxed"), request_id=uuid7()
     )
@@ -142,7 +144,8 @@ async def test_an_agent_cannot_reach_another(adapter: LocalProcessOrchestrator) 
 async def test_the_control_plane_keeps_its_modes(
     adapter: LocalProcessOrchestrator, box: AgentHostBox
 ) -> None:
-    """No mode, time or owner of its folders and files changes; each try is counted. The agent's own files change."""
+    """No mode, time or owner of its directories and files changes; each attempt is counted. The
+    agent's own files change."""
     targets = [
         str(path)
         for path in (
@@ -171,8 +174,8 @@ write(os.environ["HOME"] + "/x"); print(tried(lambda: os.chmod(os.environ["HOME"
 async def test_the_gateways_address_is_open_to_all(
     adapter: LocalProcessOrchestrator, profile: str
 ) -> None:
-    """Whether or not a gateway runs there just now, the call is no denial; the API's port, the metrics' and the gateway's
-    on another address of loopback are."""
+    """Whether or not a gateway runs there, the call is no denial; calls to the API's port, the
+    metrics port and the gateway's on another address of loopback are."""
     script = """
 for host, port in json.loads(sys.argv[1]): print(tried(lambda: socket.create_connection((host, port))))
 """
@@ -189,7 +192,8 @@ for host, port in json.loads(sys.argv[1]): print(tried(lambda: socket.create_con
 
 
 async def test_a_server_is_the_agents_alone(adapter: LocalProcessOrchestrator) -> None:
-    """A test suite with a server on loopback passes; a neighbour neither reaches the server nor takes its port."""
+    """A test suite with a server on loopback passes; another agent neither reaches the server nor
+    takes its port."""
     serve = """
 import http.server, sys, threading, time, urllib.request
 server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
@@ -232,7 +236,8 @@ async def test_a_minimal_agent_runs_its_program_and_nothing_else(
 
 @pytest.mark.parametrize("name", ["a*b", "$x"])
 def test_a_place_that_the_kernel_cannot_be_told(name: str, tmp_path: Path) -> None:
-    """A program or folder whose name reads as a pattern is refused by name, never left open."""
+    """A program or directory whose name reads as a pattern is refused by name, never granted too
+    widely."""
     config = HostConfig(paths=Paths(tmp_path / name), limits=tables.limits())
     with pytest.raises(SpawnError) as caught:
         build_confinement(_entry(config), config, PathBindings(workspace=config.paths.workspace))
@@ -240,7 +245,7 @@ def test_a_place_that_the_kernel_cannot_be_told(name: str, tmp_path: Path) -> No
 
 
 def test_a_workspace_above_the_state_is_refused(tmp_path: Path) -> None:
-    """Also where a link hides it: a grant of it would show the control plane's folders."""
+    """Also behind a link: a grant of it would expose the control plane's directories."""
     box = tmp_path / "project/box"
     box.mkdir(parents=True)
     (box / "workspace").symlink_to(tmp_path / "project")
@@ -250,7 +255,8 @@ def test_a_workspace_above_the_state_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_command_is_granted_over_the_systems_links_only(tmp_path: Path) -> None:
-    """What `$COMMAND` stands for: nothing where an agent may have put a link, and nowhere the place that it leads to."""
+    """The value of `$COMMAND`: nothing where an agent may have put a link, and never the link's
+    target."""
     config = HostConfig(
         paths=Paths(tmp_path), limits=tables.limits(), writable_dirs=("/workspace",)
     )

@@ -1,4 +1,4 @@
-"""A damaged row of agents.db is named and left where it is; the others are used."""
+"""A damaged row of agents.db is reported and left unchanged; the others are used."""
 
 import time
 from collections.abc import AsyncIterator
@@ -71,7 +71,7 @@ def damaged(config: HostConfig, statement: str) -> None:
 async def test_each_table_is_read_without_its_damaged_row(
     store: AgentStore, config: HostConfig, damage: str
 ) -> None:
-    """What the store says of itself has the number."""
+    """The health of the store has the number."""
     assert store.damaged.adjust_state("ok", "") == ("ok", "")
     for table, key, column in (
         ("agents", "agent_id", "row"),
@@ -100,7 +100,7 @@ async def test_text_that_is_not_utf8(store: AgentStore, config: HostConfig) -> N
 
 
 async def test_keys_that_are_not_utf8(store: AgentStore, config: HostConfig) -> None:
-    """Each table has the others, and each row is named in an escaped form."""
+    """Each table has the others, and each row is reported in an escaped form."""
     keys = {
         "agents": "agent_id",
         "approvals": "id",
@@ -129,7 +129,7 @@ async def test_keys_that_are_not_utf8(store: AgentStore, config: HostConfig) -> 
 
 
 async def test_nothing_that_is_damaged_is_deleted(store: AgentStore, config: HostConfig) -> None:
-    """The event that nobody could take stays."""
+    """The event that cannot be read stays."""
     damaged(config, "UPDATE record SET data = '{' WHERE agent_id = 'b'")
     await store.discard_record(3)
     with apsw.Connection(str(config.state_dir / "agents.db")) as db:
@@ -139,7 +139,8 @@ async def test_nothing_that_is_damaged_is_deleted(store: AgentStore, config: Hos
 async def test_an_agent_whose_parent_is_damaged_does_not_start_again(
     store: AgentStore, config: HostConfig
 ) -> None:
-    """Its rights are those of its ancestors too, which are not known; one whose family is whole goes on."""
+    """Its rights depend on its ancestors, which are unknown; an agent whose family is complete
+    continues."""
     damaged(config, "UPDATE agents SET row = '{' WHERE agent_id = 'b'")
     table = AgentRegistry(HostState(config, store, "mark"))
     await table.load()

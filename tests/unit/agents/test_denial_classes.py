@@ -1,4 +1,4 @@
-"""Classes of refusals: by the table, which must be whole, and few of an agent are benign."""
+"""Classes of denials: by the table, which must be complete, and few denials of an agent are benign."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,7 +8,7 @@ import pytest
 from agentbox.agents.registry import denial_classes
 from agentbox.agents.registry.denial_classes import BENIGN_A_MINUTE, DenialClassifier, load_classes
 from agentbox.core.errors import AgentboxError
-from agentbox.sandbox.seccomp.agent_filter import REFUSED
+from agentbox.sandbox.seccomp.call_sets import REFUSED
 
 SOCKET = ("reaper", "socket", "unix-stream-nonblock-cloexec")
 
@@ -23,7 +23,7 @@ def table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Path]:
 
 
 def test_what_is_in_no_row_is_policy() -> None:
-    """A rule, a signature or a layer that nobody wrote down."""
+    """A rule, a signature or a layer that the table lacks."""
     for row in (
         ("proxy", "net connect", ""),
         ("reaper", "socket", ""),
@@ -47,7 +47,7 @@ def test_few_of_an_agent_are_benign(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_call_of_the_table_is_one_that_is_refused() -> None:
-    """A row that no refusal can meet would say nothing."""
+    """A row that no denial can match would mean nothing."""
     calls = {rule for _, rule, signature in load_classes() if not signature}
     assert calls <= set(REFUSED)
 

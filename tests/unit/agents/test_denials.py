@@ -138,7 +138,8 @@ async def test_details_are_escaped_and_cut(host: HostState, ledger: DenialLedger
 async def test_a_start_that_was_refused_counts_by_its_rule(
     host: HostState, ledger: DenialLedger
 ) -> None:
-    """Under the name asked for; in the journal under the parent, where there is one. A failure is no refusal."""
+    """Under the requested name; in the journal under the parent, if there is one. A failure is not
+    a denial."""
     add_agent(host, "a", "parent")
     child = AgentSpec(name="child", argv=("true",), profile="unrestricted", parent_id="a")
     alone = AgentSpec(name="alone", argv=("true",), profile="sandboxed")
@@ -165,7 +166,7 @@ async def test_a_start_that_was_refused_counts_by_its_rule(
 async def test_an_agent_that_was_forgotten_does_not_come_back(
     host: HostState, ledger: DenialLedger
 ) -> None:
-    """Its refusals are told; its row is not written again."""
+    """Its denials are reported; its row is not written again."""
     entry = add_agent(host, "a")
     await host.save(entry)
     ledger.on_denied("a", "agent-api", "x")
@@ -178,7 +179,7 @@ async def test_an_agent_that_was_forgotten_does_not_come_back(
 async def test_benign_refusals_are_counted_apart_and_no_events(
     host: HostState, ledger: DenialLedger
 ) -> None:
-    """For the word that the agent ended; the store has them, too."""
+    """For the event that the agent ended; the store has them, too."""
     entry = add_agent(host, "a")
     ledger.on_denied("a", "reaper", "socket", 3, signature="unix-stream-nonblock-cloexec")
     ledger.on_denied("a", "reaper", "socket", 2)
@@ -254,7 +255,7 @@ def event_times(seconds: float, rules: int = 1, every: float = 0.05) -> list[flo
 
 
 def test_ten_a_second_for_ten_seconds_then_one_a_minute() -> None:
-    """Of a rule. A minute without any gives it a new burst."""
+    """Of a rule. After a minute without any there may be a new burst."""
     found = event_times(620)
     assert 60 <= sum(at < 10 for at in found) <= 101
     assert sum(at >= 10.5 for at in found) == 10

@@ -1,4 +1,4 @@
-"""Who is woken when an agent starts: the search for grants that end looks at every grant of every agent."""
+"""Cost of an agent's start: the search for grants that expire visits every grant of every agent."""
 
 import asyncio
 import time
@@ -16,7 +16,7 @@ from agentbox.policy.rights.grant_set import Grant, GrantSet
 
 
 class Searched(dict[str, AgentRecord]):
-    """Agents, and how often all of them were gone through."""
+    """Agents, and how often all of them were visited."""
 
     count = 0
 
@@ -26,7 +26,7 @@ class Searched(dict[str, AgentRecord]):
 
 
 def entry_with(expires_at: float | None) -> AgentRecord:
-    """An agent that holds one grant."""
+    """An agent with one grant."""
     right = Right(
         grant_id=f"g_{expires_at}", scope="tool", mode="allow", operations=("call",), patterns=("memory/*",), expires_at=expires_at,
     )  # fmt: skip

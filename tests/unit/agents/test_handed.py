@@ -1,4 +1,5 @@
-"""Secrets as files: written into a folder of agent-host's own making, removed beneath the agent's own folder."""
+"""Secrets as files: written into a directory that agent-host created, removed beneath the agent's
+own directory."""
 
 from pathlib import Path
 
@@ -12,7 +13,7 @@ from agentbox.policy.rights.grant_set import Grant, GrantSet
 
 
 def agent_with_secret(paths: Paths) -> tuple[AgentRecord, Path]:
-    """An agent with the secret KEY, and its temp folder."""
+    """An agent with the secret KEY, and its temp directory."""
     right = Right(grant_id="g", scope="env", mode="allow", operations=("read",), patterns=("KEY",))
     entry = AgentRecord(
         agent_id="a", spec=AgentSpec(name="a", argv=("a",)), limits=Limits(), principal="", request_id="",
@@ -39,7 +40,8 @@ def test_a_link_in_its_place_leads_nowhere(tmp_path: Path) -> None:
 
 
 def test_an_earlier_life_leaves_nothing_there(tmp_path: Path) -> None:
-    """A folder full of links and files is made anew, and a secret that is over is not in it."""
+    """A directory full of links and files is created again, and a secret that has expired is not in
+    it."""
     paths = Paths(tmp_path)
     entry, temp = agent_with_secret(paths)
     (temp / "secrets").mkdir()

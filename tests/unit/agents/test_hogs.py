@@ -17,8 +17,8 @@ from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrato
 from agentbox.sandbox.monitor import shared_memory
 
 _PATIENCE = 20
-BUDGET = 100.0  # milliseconds, 95 of 100 round trips of a neighbour
-MANY = 50  # round trips that are enough to say so
+BUDGET = 100.0  # milliseconds, 95 of 100 round trips of another agent
+MANY = 50  # round trips that are enough for that
 
 
 @pytest.fixture(scope="module")
@@ -45,7 +45,8 @@ async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
 @pytest.mark.limit("stdout", case="output")
 @pytest.mark.parametrize("kind", list(HOGS))
 async def test_a_hog_ends_alone(adapter: LocalProcessOrchestrator, kind: str) -> None:
-    """By its own limit, which its exit, its items and the record name; the neighbour goes on, in its budget."""
+    """By its own limit, which its exit, its items and the record name; the other agent continues,
+    within its budget."""
     async with EchoAgent(adapter) as neighbour, asyncio.timeout(_PATIENCE):
         info = await hogs.wait_ended(adapter, await hogs.start(adapter, kind))
         while len(neighbour.samples) < MANY:
@@ -65,7 +66,7 @@ async def test_a_hog_ends_alone(adapter: LocalProcessOrchestrator, kind: str) ->
             json.loads(item.data)["state"] for item in items if item.kind == "state"
         ]
     if not limit:
-        assert info.exit.code == 1  # the kernel refused, and Python said so
+        assert info.exit.code == 1  # the kernel refused, and Python reported it
     slowest = sorted(neighbour.samples)[int(0.95 * len(neighbour.samples))]
     assert slowest < BUDGET, sorted(neighbour.samples)[-10:]
 
@@ -73,7 +74,7 @@ async def test_a_hog_ends_alone(adapter: LocalProcessOrchestrator, kind: str) ->
 async def test_what_a_hog_held_in_shared_memory_goes_with_it(
     adapter: LocalProcessOrchestrator,
 ) -> None:
-    """Else its end would free nothing: a file there is memory that no process owns."""
+    """Otherwise its end would free nothing: a file there is memory that no process owns."""
     async with asyncio.timeout(_PATIENCE):
         info = await hogs.wait_ended(adapter, await hogs.start(adapter, "shared memory"))
     assert info.exit is not None

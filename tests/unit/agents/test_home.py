@@ -1,4 +1,4 @@
-"""The private folders of an agent."""
+"""The private directories of an agent."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ from agentbox.agents.runs import home
 
 
 def test_both_are_private(tmp_path: Path) -> None:
-    """0700, made once, kept by the next life."""
+    """0700, created once, found by the next run."""
     made = home.create(tmp_path / "agent")
     (made[1] / "kept").touch()
     assert home.create(tmp_path / "agent") == made
@@ -16,7 +16,7 @@ def test_both_are_private(tmp_path: Path) -> None:
 
 
 def test_all_of_it_is_removed_and_nothing_else(tmp_path: Path) -> None:
-    """Closed folders too; a link is removed, what it leads to stays."""
+    """Directories without permissions too; a link is removed, its target stays."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").touch()
@@ -34,7 +34,8 @@ def test_all_of_it_is_removed_and_nothing_else(tmp_path: Path) -> None:
 
 
 def test_folders_in_folders_without_end_are_removed(tmp_path: Path) -> None:
-    """Deeper than a path, or a stack of calls, may be; the innermost closed. What an agent leaves must not stop who clears up."""
+    """Deeper than a path, or a stack of calls, may be; the innermost without permissions. What an
+    agent leaves must not stop the cleanup."""
     private, temp = home.create(tmp_path / "agent")
     place = os.open(private, os.O_RDONLY)
     for _ in range(3000):

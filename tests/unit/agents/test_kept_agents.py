@@ -1,4 +1,5 @@
-"""What of agents that ended is kept: so many, so much output, and specs of so many characters."""
+"""What is stored of ended agents: a number, an amount of output, and a number of characters of
+specs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -30,7 +31,7 @@ def test_the_oldest_go_until_the_rest_keeps_to_each_bound() -> None:
 
 
 def test_a_spec_counts_with_all_that_it_holds() -> None:
-    """Words, labels and variables of a caller's are as long as a request."""
+    """Words, labels and variables of a caller's are as long as a request allows."""
     spec = AgentSpec(
         name="x", argv=("sh", "-c", "x" * 1000), env={"A": "y" * 1000}, labels={"l": "z" * 200}
     )

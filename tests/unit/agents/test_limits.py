@@ -43,7 +43,7 @@ async def wait_for_end(adapter: LocalProcessOrchestrator, agent_id: str) -> Agen
 
 
 async def limit_events(adapter: LocalProcessOrchestrator) -> list[tuple[str, Any]]:
-    """What the record says of limits so far."""
+    """What the record has about limits so far."""
     lines: Any = await adapter.read_record(0, 5)
     return [(line["type"], line["data"]) for line in lines if line["type"].startswith("limit.")]
 
@@ -56,7 +56,7 @@ MEMORY = {"limit": "memory", "cap": 256 * MIB, "config_path": "limits.memory"}
 
 
 async def test_near_a_limit_there_is_one_warning(adapter: LocalProcessOrchestrator) -> None:
-    """Above 80 % for a while: one event, no end, and the peak is what the agent held."""
+    """Above 80 % for a while: one event, no end, and the peak is the agent's maximum."""
     agent_id = await spawned(
         adapter, "x = b'x' * (220 << 20); import time; time.sleep(1.2)", memory=256 * MIB
     )
@@ -101,7 +101,7 @@ async def test_the_wall_warns_and_ends(adapter: LocalProcessOrchestrator) -> Non
 
 
 async def test_each_life_has_its_wall_and_its_warning(adapter: LocalProcessOrchestrator) -> None:
-    """One warning a life; the next life is far below half of its time again."""
+    """One warning per run; the next run is far below half of its time again."""
     spec = AgentSpec(
         name="hog",
         argv=("sleep", "60"),
@@ -123,7 +123,7 @@ async def test_each_life_has_its_wall_and_its_warning(adapter: LocalProcessOrche
 
 
 async def test_peaks_are_seen_while_it_runs(adapter: LocalProcessOrchestrator) -> None:
-    """Processes and memory, within a second or two; a cap that nobody measures has no peak."""
+    """Processes and memory, within a second or two; a limit that is not measured has no peak."""
     agent_id = await spawned(adapter, "import os, time; os.fork(); os.fork(); time.sleep(60)")
     info = await adapter.get(agent_id)
 

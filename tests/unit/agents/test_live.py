@@ -35,7 +35,8 @@ base = "standard"
 
 
 async def test_what_is_applied_holds_for_who_starts_then(tmp_path: Path) -> None:
-    """Who runs keeps what it has; who starts has the new rights; a damaged file changes nothing."""
+    """Running agents keep their limits; new agents have the new rights; a damaged file changes
+    nothing."""
     box = AgentHostBox(tmp_path, manifest=BEFORE)
     box.start()
     try:

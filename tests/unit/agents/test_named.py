@@ -1,4 +1,5 @@
-"""Agents of the manifest on a real agent-host: what its table says, what their children hold, and what is taken back."""
+"""Agents of the manifest on a real agent-host: the rights of their table, those of their children,
+and revocation."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -161,7 +162,7 @@ async def test_what_is_refused(
 
 
 async def test_an_admin_may_say_otherwise(adapter: LocalProcessOrchestrator) -> None:
-    """Scope admin overrides the command of a named agent."""
+    """Scope admin overrides the command of an agent of the manifest."""
     with context.as_caller(context.CallContext(principal="urn:op", scopes=frozenset({"admin"}))):
         handle = await spawn(adapter, "lead", agent="lead", argv=("sleep", "1000"), profile="bare")
     assert (await adapter.get(handle.agent_id)).spec.argv == ("sleep", "1000")

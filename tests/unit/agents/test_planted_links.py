@@ -44,7 +44,7 @@ patterns = ["$TOOLCHAIN/**"]
 command = ["sh", "-c", "cat agent-host.token mgmt-key"]
 workspace_dir = "/workspace/proj"
 """
-# Life 1 plants a link and fails; life 2 tries what it leads to.
+# Run 1 plants a link and fails; run 2 tries the link's target.
 CLIMBS = """
 test -L "$1" || { ln -s "$2" "$1"; exit 1; }
 cat "$1/secret"; : > "$1/planted"; exit 0
@@ -67,14 +67,14 @@ async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
 
 @pytest.fixture(autouse=True)
 def admin() -> Iterator[None]:
-    """Who may start agents in the workspace itself."""
+    """An operator who may start agents in the workspace itself."""
     with as_caller(CallContext(scopes=frozenset({"admin"}))):
         yield
 
 
 @pytest.fixture
 def target(box: AgentHostBox) -> Path:
-    """A folder of the control plane with a secret in it."""
+    """A directory of the control plane with a secret in it."""
     folder = box.paths.state_secrets
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / "secret").write_text("hush")
@@ -100,7 +100,8 @@ async def test_a_later_life_is_granted_no_link(
     name: str,
     workspace: str,
 ) -> None:
-    """(a) What life 1 makes of a granted path ends the start of life 2, by name; it holds nothing of the target."""
+    """(a) What run 1 makes of a granted path ends the start of run 2, by name; it can access
+    nothing of the target."""
     argv = ("sh", "-c", CLIMBS, "sh", name, str(target))
     handle = await spawn(
         adapter, "c", argv=argv, profile=policy, workspace=workspace, restart="on-failure"
@@ -117,7 +118,7 @@ async def test_a_later_life_is_granted_no_link(
 async def test_what_another_agent_may_read_is_no_link(
     adapter: LocalProcessOrchestrator, box: AgentHostBox, target: Path
 ) -> None:
-    """(b) A direct agent puts a link where another one's policy grants a folder."""
+    """(b) A direct agent puts a link where another one's policy grants a directory."""
     script = 'rm -rf docs; ln -s "$1" docs'
     planted = await run(
         adapter, "sh", "-c", script, "sh", str(target), profile="sandboxed", workspace="direct"
@@ -136,7 +137,7 @@ async def test_what_another_agent_may_read_is_no_link(
 async def test_a_folder_that_is_there_is_still_granted(
     adapter: LocalProcessOrchestrator, box: AgentHostBox
 ) -> None:
-    """The same policy and a folder in place of the link: read as ever."""
+    """The same policy and a directory in place of the link: readable as before."""
     (box.paths.workspace / "docs").mkdir()
     (box.paths.workspace / "docs/page").write_text("text")
     found = await run(adapter, "cat", str(box.paths.workspace / "docs/page"), profile="reads-docs")
@@ -163,7 +164,8 @@ async def test_the_source_of_a_branch_is_no_link(
 async def test_borrowed_objects_are_no_link(
     adapter: LocalProcessOrchestrator, box: AgentHostBox
 ) -> None:
-    """(d) `.git/objects` that becomes a link after the branch was made is not granted to the next life."""
+    """(d) `.git/objects` that becomes a link after the branch was created is not granted to the
+    next run."""
     paths = box.paths
     subprocess.run(["git", "init", "-q", str(paths.workspace)], check=True)
     script = 'test -e seen && { cat "$1"; exit 0; }; : > seen; until test -L "$2"; do sleep 0.02; done; exit 1'

@@ -13,7 +13,7 @@ from agentbox.agents.runs.pump import Pump, _bytes_in_pipe
 
 
 async def test_what_is_left_is_taken_at_the_end() -> None:
-    """`finish` takes what the pipe holds, closes it, and may be called again."""
+    """`finish` reads what the pipe contains, closes it, and may be called again."""
     reading, writing = os.pipe()
     got: list[bytes] = []
     pump = Pump(reading, got.append)
@@ -25,7 +25,7 @@ async def test_what_is_left_is_taken_at_the_end() -> None:
 
 
 async def test_the_end_of_the_pipe_closes_it() -> None:
-    """After end of file the descriptor is gone."""
+    """After end of file the descriptor is closed."""
     reading, writing = os.pipe()
     Pump(reading, lambda _: None)
     os.close(writing)
@@ -37,7 +37,8 @@ async def test_the_end_of_the_pipe_closes_it() -> None:
 
 @pytest.mark.limit("output_rate")
 async def test_a_flood_waits_in_its_own_pipe() -> None:
-    """40 MiB take more than a second, and every byte arrives; what a neighbour says meanwhile is heard before the flood ends."""
+    """40 MiB take more than a second, and every byte arrives; output of another agent is read
+    before the flood ends."""
     reading, writing = os.pipe()
     got = 0
 
@@ -67,7 +68,8 @@ async def test_a_flood_waits_in_its_own_pipe() -> None:
 
 
 async def test_whoever_else_holds_the_pipe_cannot_hold_up_the_end(tmp_path: Path) -> None:
-    """`finish` takes what was there when the tree ended: a stranger that opened the pipe and writes on is not waited for."""
+    """`finish` reads what was there when the tree ended: another process that opened the pipe and
+    continues to write is not awaited."""
     reading, writing = os.pipe()
     os.write(writing, b"last words\n")
     kept, most = tmp_path / "kept", 1 << 40

@@ -47,5 +47,5 @@ def test_old_restarts_are_forgotten() -> None:
 
 
 def test_a_steady_life_starts_anew() -> None:
-    """After 300 s of life the next wait is the first again."""
+    """After 300 s the next delay is the first one again."""
     assert restart.delay([100, 200], 401, 301) == 1

@@ -1,4 +1,5 @@
-"""Grants that end, are used up or are taken back, on a real agent-host: at once, for children too, and for good."""
+"""Grants that expire, are used up or are revoked, on a real agent-host: at once, for children too,
+and permanently."""
 
 import asyncio
 import json
@@ -59,7 +60,8 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
 async def test_a_revoked_grant_is_gone_for_all_that_descends(
     adapter: LocalProcessOrchestrator, authority: AuthorizationCache
 ) -> None:
-    """The next request of parent and child is refused; whoever waits is told; again is no error."""
+    """The next request of parent and child is refused; waiting calls get an error; a second
+    revocation is not an error."""
     parent = await spawn(adapter, "p", **BARE)
     child = await spawn(adapter, "c", **BARE, parent_id=parent.agent_id)
     whos = [await agent_authorization(adapter, authority, one) for one in (parent, child)]
@@ -83,7 +85,7 @@ async def test_a_revoked_grant_is_gone_for_all_that_descends(
 async def test_what_the_kernel_holds_ends_the_process(
     adapter: LocalProcessOrchestrator, box: AgentHostBox
 ) -> None:
-    """It starts again without the grant; so does a child, and one that never restarts is over."""
+    """It restarts without the grant; so does a child, and one that never restarts has ended."""
     (box.paths.workspace / "seen").write_text("seen")
     script = f'cat "{box.paths.workspace}/seen" 2>/dev/null || echo closed; exec sleep 1000'
     parent = await spawn(
@@ -112,7 +114,7 @@ async def test_what_the_kernel_holds_ends_the_process(
 async def test_a_secret_is_taken_back(
     adapter: LocalProcessOrchestrator, authority: AuthorizationCache, box: AgentHostBox
 ) -> None:
-    """Its file goes at once, a child's too; the standing no longer names it."""
+    """Its file is removed at once, a child's too; the authorization no longer lists it."""
     lead = await spawn(adapter, "lead")
     child = await spawn(adapter, "reader", parent_id=lead.agent_id)
     files = [box.paths.branches / one.agent_id / "tmp/secrets/LAB_SECRET" for one in (lead, child)]
@@ -147,8 +149,8 @@ async def test_only_grants_are_taken_back(
 async def test_uses_are_shared_and_end(
     adapter: LocalProcessOrchestrator, authority: AuthorizationCache
 ) -> None:
-    """Three uses of a parent are three for it and all its children together; what is under way goes on, and takes none; a
-    rate refuses the next."""
+    """Three uses of a parent are three for it and all its children together; running calls
+    continue, and use none; a rate refuses the next."""
     bound = Constraint(scope="tool", uses=3)
     parent = await spawn(adapter, "p", **BARE, constraints=(bound,))
     child = await spawn(adapter, "c", **BARE, parent_id=parent.agent_id)
@@ -169,7 +171,7 @@ async def test_uses_are_shared_and_end(
 async def test_a_grant_ends_in_time(
     adapter: LocalProcessOrchestrator, authority: AuthorizationCache
 ) -> None:
-    """A checked one is refused and told; one of the kernel's ends the process."""
+    """A checked one is refused and reported; one of the kernel's ends the process."""
     bounds = (Constraint(scope="tool", expires_s=5.0),)
     handle = await spawn(adapter, "p", **BARE, constraints=bounds)
     who = await agent_authorization(adapter, authority, handle)
@@ -186,7 +188,7 @@ async def test_a_grant_ends_in_time(
 
 
 async def test_a_restart_of_the_host_widens_nothing(tmp_path: Path) -> None:
-    """Revoked stays revoked, uses stay used, an end stays where it was."""
+    """Revoked stays revoked, uses stay used, an expiry stays where it was."""
     box = AgentHostBox(tmp_path, manifest=MANIFEST, scale=100)
     box.start()
     bound = Constraint(scope="tool", uses=2, expires_s=1000)

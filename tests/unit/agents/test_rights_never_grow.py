@@ -1,4 +1,5 @@
-"""Whatever is spawned, narrowed, revoked, expired or restarted, in any order: nobody holds what their parent did not hold."""
+"""Whatever is spawned, restricted, revoked, expired or restarted, in any order: no agent has a
+right that its parent lacks."""
 
 import asyncio
 import json
@@ -16,6 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support import tables
 from support.agent_family import MANIFEST, NAMES
 from support.plans import plan_of
+from support.right_samples import BOUNDS, CHECKED, KERNEL
 
 from agentbox.agents.admission.admit import Requester, admit
 from agentbox.agents.authorization import metering
@@ -33,23 +35,11 @@ from agentbox.policy.rights.grant_set import Grant
 from agentbox.policy.rights.rights import find_allowing_right, to_policy
 
 PLAN = plan_of(MANIFEST)
-CHECKED: tuple[tuple[Any, str, str], ...] = (
-    ("net", "connect", "example.com:443"), ("net", "connect", "a.pkg.example:80"), ("net", "connect", "bad.pkg.example:443"),
-    ("net", "connect", "other.example:443"), ("tool", "call", "git/log"), ("tool", "call", "git/push"),
-    ("tool", "call", "memory/search"), ("agent", "spawn", "eye"), ("agent", "spawn", "hand"), ("llm", "call", "x/y"),
-)  # fmt: skip
-KERNEL: tuple[tuple[Any, str, str], ...] = (
-    ("fs", "read", "$WORKSPACE/a"), ("fs", "write", "$WORKSPACE/a"), ("fs", "read", "/srv/data/b"), ("fs", "write", "$TMP/c"),
-    ("exec", "run", "$TOOLCHAIN/git"), ("exec", "run", "$WORKSPACE/a"), ("env", "read", "HOME"),
-)  # fmt: skip
-BOUNDS = st.lists(
-    st.builds(Constraint, scope=st.sampled_from(["tool", "net"]), uses=st.none() | st.integers(0, 3), expires_s=st.none() | st.just(3600.0)),
-    max_size=1,
-)  # fmt: skip
 
 
 class RightsMachine(RuleBasedStateMachine):
-    """Agents without processes: their rows, standings and what the gateway makes of these are the real ones."""
+    """Agents without processes: their rows, authorizations and what the gateway derives from them
+    are the real ones."""
 
     @initialize()
     def begin(self) -> None:
@@ -91,7 +81,7 @@ class RightsMachine(RuleBasedStateMachine):
         return self.runner.run(work)
 
     def pump(self) -> None:
-        """The gateway takes what agent-host has told so far."""
+        """The gateway applies what agent-host has reported so far."""
 
         async def rounds() -> None:
             for _ in range(3):
@@ -130,7 +120,7 @@ class RightsMachine(RuleBasedStateMachine):
         self.pump()
 
     def allowed(self, entry: AgentRecord) -> frozenset[Any]:
-        """By the gateway, and by what the kernel would be told now."""
+        """By the gateway, and by what the kernel would enforce now."""
         who = self.gateway.identify(self.tokens[entry.agent_id][-1])
 
         async def asked() -> set[Any]:
@@ -207,7 +197,7 @@ class RightsMachine(RuleBasedStateMachine):
         return None if grant is None else (entry, grant, what)
 
     def gone(self, entry: AgentRecord, what: Any) -> None:
-        """For it and for all below, unless another grant of the kernel's gives the same."""
+        """For it and all its descendants, unless another grant of the kernel's allows the same."""
         self.pump()
         if what in KERNEL and what in self.allowed(entry):
             return
@@ -254,7 +244,7 @@ class RightsMachine(RuleBasedStateMachine):
 
     @rule()
     def agent_host_is_killed(self) -> None:
-        """Rows are all that is left; every agent begins a new life."""
+        """Only rows remain; every agent begins a new run."""
         used = {
             one.grant_id: one.used
             for each in self.host.entries.values()
@@ -284,7 +274,7 @@ class RightsMachine(RuleBasedStateMachine):
 
     @invariant()
     def one_token_an_agent(self) -> None:
-        """The last one names it and nobody else; all earlier ones name nobody."""
+        """The last one names it and no other; all earlier ones name none."""
         for agent_id, tokens in getattr(self, "tokens", {}).items():
             assert self.gateway.identify(tokens[-1]).agent_id == agent_id
             for token in tokens[:-1]:
@@ -307,6 +297,6 @@ TestLives.settings = settings(
     max_examples=40,
     stateful_step_count=20,
     deadline=None,
-    phases=(Phase.generate,),  # told as it was found: making it shorter takes minutes
+    phases=(Phase.generate,),  # reported as it was found: shrinking it takes minutes
     suppress_health_check=[HealthCheck.too_slow],
 )

@@ -1,4 +1,4 @@
-"""Strangers at the socket of a real agent-host."""
+"""Unauthenticated connections at the socket of a real agent-host."""
 
 import asyncio
 import os
@@ -32,10 +32,10 @@ def connect_unauthenticated(box: AgentHostBox, stack: ExitStack) -> socket.socke
 
 
 def is_closed(peer: socket.socket) -> bool:
-    """Waits until the other end is closed; False if it says anything."""
+    """Waits until the other end is closed; False if it sends anything."""
     try:
         return peer.recv(1) == b""
-    except ConnectionResetError:  # it left with something unread
+    except ConnectionResetError:  # it disconnected with unread data
         return True
 
 
@@ -50,7 +50,7 @@ async def ping(box: AgentHostBox) -> None:
 
 
 async def test_a_long_first_line_is_not_read(box: AgentHostBox) -> None:
-    """The connection is closed after a few of the bytes, whatever more there is."""
+    """The connection is closed after some of the bytes, however many follow."""
     with ExitStack() as stack:
         peer = connect_unauthenticated(box, stack)
         with pytest.raises((BrokenPipeError, ConnectionResetError)):
@@ -59,7 +59,7 @@ async def test_a_long_first_line_is_not_read(box: AgentHostBox) -> None:
 
 
 async def test_a_word_that_is_no_request_ends_it(box: AgentHostBox) -> None:
-    """A notification is answered by nobody: a stranger cannot stay by one."""
+    """A notification is not answered: a connection cannot stay open by sending one."""
     with ExitStack() as stack:
         peer = connect_unauthenticated(box, stack)
         peer.sendall(b'{"jsonrpc":"2.0","method":"agent.event","params":{"subscription":1}}\n')
@@ -75,7 +75,8 @@ async def test_silence_ends_it(box: AgentHostBox) -> None:
 
 
 async def test_a_crowd_keeps_nobody_out(box: AgentHostBox) -> None:
-    """Five times as many as there is room for: only the newest stay, callers come in, and all descriptors come back."""
+    """Five times the capacity: only the newest stay, callers can connect, and all descriptors are
+    closed at the end."""
     before = descriptors(box)
     with ExitStack() as stack:
         crowd = [connect_unauthenticated(box, stack) for _ in range(5 * MAX_UNAUTHENTICATED)]

@@ -21,7 +21,7 @@ def stream(tmp_path: Path) -> StreamLog:
 
 
 def test_an_answer_is_read_back(stream: StreamLog) -> None:
-    """As it was given; none where none was stored."""
+    """As it was sent; none where none was stored."""
     assert _load_result(stream) is None
     _save_result(stream, RESULT)
     found = _load_result(stream)
@@ -30,7 +30,7 @@ def test_an_answer_is_read_back(stream: StreamLog) -> None:
 
 
 def test_a_disk_that_takes_none_costs_no_answer(stream: StreamLog) -> None:
-    """Storing fails and says so in the log; it raises nothing at the run, whose caller waits for the answer."""
+    """Storing fails and is logged; it raises nothing in the run, whose caller waits for the result."""
     (stream.directory / "result.json").mkdir()
     _save_result(stream, RESULT)
     assert _load_result(stream) is None

@@ -78,7 +78,8 @@ async def running_programs(box: AgentHostBox) -> AsyncIterator[BoxPrograms]:
 
 
 async def test_a_count_holds_for_the_family_and_across_restarts(box: AgentHostBox) -> None:
-    """Two uses are two for an agent and its children; neither has a file, and a killed agent-host gives none back."""
+    """Two uses are two for an agent and its children; neither has a file, and a killed agent-host
+    restores none."""
     bound = Constraint(scope="env", pattern="LAB_SECRET", uses=2)
     async with running_programs(box) as here:
         lead = await spawn(here.adapter, "lead", constraints=(bound,))

@@ -94,7 +94,7 @@ async def test_strangers_are_turned_away(
     "garbage", [b"{\n", b"[]\n", b'{"id":1}\n', b'{"jsonrpc":"2.0","id":"x","method":"ping"}\n']
 )
 async def test_garbage_closes_the_connection(box: AgentHostBox, line: Line, garbage: bytes) -> None:
-    """No answer; the host goes on for others."""
+    """No reply; the host continues for others."""
     line.writer.write(garbage)
     assert await line.answer() is None
     client, _ = await connect(box.paths, Deadline.after(5))
@@ -103,7 +103,7 @@ async def test_garbage_closes_the_connection(box: AgentHostBox, line: Line, garb
 
 
 async def test_answers_come_in_any_order(box: AgentHostBox, line: Line) -> None:
-    """A slow call holds up no other; each answer has the id of its request."""
+    """A slow call delays no other; each reply has the id of its request."""
     line.send(id=1, method="initialize", params=hello(box))
     await line.answer()
     line.send(
@@ -153,7 +153,7 @@ async def test_bounds_are_brought_along(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_call_is_not_answered(box: AgentHostBox, line: Line) -> None:
-    """`$/cancel` ends the wait; the connection goes on."""
+    """`$/cancel` ends the wait; the connection stays open."""
     line.send(id=1, method="initialize", params=hello(box))
     await line.answer()
     line.send(id=2, method="record.read", params={"after": 10**9, "wait_s": 30})
@@ -177,7 +177,8 @@ async def test_errors_are_typed(box: AgentHostBox) -> None:
 
 
 async def test_no_page_of_agents_ends_the_connection(box: AgentHostBox) -> None:
-    """Specs of living agents that are together more than a message may hold come on several pages, each agent once."""
+    """Specs of running agents that together exceed a message are returned on several pages, each
+    agent once."""
     client, _ = await connect(box.paths, Deadline.after(5))
     large = {"large": "x" * (messages.LINE_LIMIT // 4)}
     made = []
@@ -212,7 +213,7 @@ async def test_a_deadline_is_kept(box: AgentHostBox) -> None:
 
 
 async def test_a_dead_host_fails_every_waiter(tmp_path: Path) -> None:
-    """SlotUnavailable for calls that wait, for streams, and for calls made later."""
+    """SlotUnavailable for waiting calls, for streams, and for later calls."""
     box = AgentHostBox(tmp_path)
     box.start()
     client, _ = await connect(box.paths, Deadline.after(5))
@@ -236,7 +237,7 @@ async def test_a_dead_host_fails_every_waiter(tmp_path: Path) -> None:
 
 
 async def test_a_wrong_token_is_permission_denied(box: AgentHostBox, tmp_path: Path) -> None:
-    """The adapter's way in raises it, and leaves no connection."""
+    """The adapter's connect raises it, and leaves no connection."""
     path = box.paths.token("agent-host")
     right = path.read_text(encoding="ascii")
     path.chmod(0o600)

@@ -42,7 +42,8 @@ def test_kinds_come_back_in_one_order(tmp_path: Path) -> None:
 
 
 def test_the_oldest_is_dropped_and_counted(tmp_path: Path) -> None:
-    """What is kept and what the cut tells make up all that was written; files stay within the limit."""
+    """The stored output and the reported gaps together are all that was written; files stay within
+    the limit."""
     log = StreamLog(tmp_path, LIMIT)
     log.append("stderr", 1, b"first")
     fill(log, 500_000)
@@ -58,8 +59,8 @@ def test_the_oldest_is_dropped_and_counted(tmp_path: Path) -> None:
 
 @pytest.mark.limit("events_kept")
 def test_events_of_a_life_are_kept_by_number(tmp_path: Path) -> None:
-    """The newest of them, exact to an eighth; the cut counts the rest, after a restart too. Output of the same agent and
-    events of another are all there."""
+    """The newest of them, exact to an eighth; the gap counts the rest, after a restart too. Output
+    of the same agent and events of others are complete."""
     log, beside = StreamLog(tmp_path / "one", LIMIT, 64), StreamLog(tmp_path / "two", LIMIT, 64)
     log.append("stdout", 1, b"first")
     beside.append_json("state", 1, {"state": "running"})
@@ -80,7 +81,8 @@ def test_events_of_a_life_are_kept_by_number(tmp_path: Path) -> None:
 
 
 def test_a_trimmed_cursor_has_expired(tmp_path: Path) -> None:
-    """Not before 0 and not from the oldest on; in between, CursorExpired says where to go on."""
+    """Not before 0 and not from the oldest on; in between, CursorExpired has the position to resume
+    at."""
     log = StreamLog(tmp_path, LIMIT)
     fill(log, 500_000)
     with pytest.raises(CursorExpired) as caught:
@@ -90,7 +92,7 @@ def test_a_trimmed_cursor_has_expired(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_is_overtaken_meets_the_cut(tmp_path: Path) -> None:
-    """It goes on with what is kept, in order, after one item that says what is gone."""
+    """It continues with the stored output, in order, after one item that reports what is missing."""
     log = StreamLog(tmp_path, LIMIT)
     fill(log, 10_000)
     reader = ItemReader(log)
@@ -106,7 +108,7 @@ def test_a_reader_that_is_overtaken_meets_the_cut(tmp_path: Path) -> None:
 
 
 def test_a_torn_item_is_cut_off(tmp_path: Path) -> None:
-    """After a crash in a write the whole items are there, and the next one gets the next cursor."""
+    """After a crash in a write the complete items are there, and the next one gets the next cursor."""
     log = StreamLog(tmp_path, LIMIT)
     log.append("stdout", 1, b"whole")
     log.append("stdout", 1, b"torn")
@@ -134,7 +136,7 @@ def test_recovery_changes_nothing(tmp_path: Path) -> None:
 
 
 def test_an_item_larger_than_a_read_is_whole(tmp_path: Path) -> None:
-    """A chunk of any size comes back as it was."""
+    """A chunk of any size is returned unchanged."""
     log = StreamLog(tmp_path, 4 << 20)
     log.append("stdout", 1, b"x" * 300_000)
     log.append("stdout", 1, b"y")
@@ -152,7 +154,8 @@ def test_an_item_larger_than_a_read_is_whole(tmp_path: Path) -> None:
 def test_any_mix_is_read_without_gap_or_repeat(
     tmp_path_factory: pytest.TempPathFactory, written: list[tuple[str, bytes]], data: st.DataObject
 ) -> None:
-    """From any cursor that has not expired come exactly the items after it, wherever a restart fell between writes."""
+    """From any cursor that has not expired exactly the items after it are returned, wherever a
+    restart fell between writes."""
     folder = tmp_path_factory.mktemp("stream")
     log = StreamLog(folder, 8192)
     for kind, item in written:
@@ -171,7 +174,7 @@ def test_any_mix_is_read_without_gap_or_repeat(
 
 
 def test_a_full_disk_takes_an_item_whole_or_not(tmp_path: Path) -> None:
-    """An append that fails leaves no trace; with room again the next one works, in order."""
+    """An append that fails leaves no trace; with space again the next one works, in order."""
     log = StreamLog(tmp_path, LIMIT)
     log.append("stdout", 1, b"before")
     bounds = resource.getrlimit(resource.RLIMIT_FSIZE)
@@ -195,7 +198,7 @@ def test_a_full_disk_takes_an_item_whole_or_not(tmp_path: Path) -> None:
 
 
 def test_a_file_that_was_changed_is_an_error(tmp_path: Path) -> None:
-    """Not an endless search, and not somebody else's bytes."""
+    """Not an endless search, and not another record's bytes."""
     log = StreamLog(tmp_path, LIMIT)
     log.append("stdout", 1, b"x" * 100)
     path = next(tmp_path.glob("stdout.*"))
@@ -205,7 +208,7 @@ def test_a_file_that_was_changed_is_an_error(tmp_path: Path) -> None:
 
 
 async def test_a_closed_log_wakes_its_readers(tmp_path: Path) -> None:
-    """`more` returns when the log is closed; `finished` then says so."""
+    """`more` returns when the log is closed; `finished` then reports it."""
     log = StreamLog(tmp_path, LIMIT)
     reader = ItemReader(log)
     log.append("stdout", 1, b"x")

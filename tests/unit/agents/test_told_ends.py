@@ -1,4 +1,4 @@
-"""An agent's end is told once, whatever happens to its host."""
+"""An agent's end is reported once, whatever happens to its host."""
 
 import asyncio
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Scopes: what each kind of caller holds."""
+"""Scopes: those of each kind of caller."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def test_a_named_scope_is_itself_only() -> None:
 
 
 def test_every_scope_of_a_row_is_needed() -> None:
-    """The first one that lacks is named."""
+    """The first missing one is named."""
     require(ANONYMOUS, ())
     with pytest.raises(PermissionDenied) as caught:
         require(Caller("x", frozenset({"agents:write"})), ("agents:write", "beads:write"))

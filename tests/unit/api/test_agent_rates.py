@@ -22,7 +22,8 @@ def take(rates: AgentWriteLimiter, who: Caller, route: Route, length: int = 0) -
 
 @pytest.mark.limit("write_rate")
 def test_a_flood_is_told_when_to_go_on() -> None:
-    """Appends count with their size, and what comes after that is taken again; other states are not held up."""
+    """Appends count with their size, and after a pause calls are accepted again; other states are
+    not delayed."""
     now = [0.0]
     rates, append = AgentWriteLimiter(lambda: now[0]), BY_NAME["append_events"]
     for _ in range(BURST // (WRITE_OVERHEAD + 64 * WRITE_OVERHEAD)):
@@ -30,7 +31,7 @@ def test_a_flood_is_told_when_to_go_on() -> None:
     with pytest.raises(RateLimited) as caught:
         take(
             rates, agent(agent_id="2"), append, 64 * WRITE_OVERHEAD
-        )  # another life, or another agent of that state
+        )  # another run, or another agent of that state
     assert 0 < caught.value.retry_after <= 65 * WRITE_OVERHEAD / WRITE_RATE
     take(rates, agent("other"), append, 64 * WRITE_OVERHEAD)
     now[0] = caught.value.retry_after + 0.001
@@ -54,7 +55,7 @@ def test_reads_and_operators_are_not_counted() -> None:
 
 
 def test_an_agent_that_is_started_costs_its_spec() -> None:
-    """Its labels and arguments are kept with it."""
+    """Its labels and arguments are stored with it."""
     rates = AgentWriteLimiter(lambda: 0.0)
     for _ in range(BURST // (WRITE_OVERHEAD + (1 << 20))):
         take(rates, agent(), BY_NAME["spawn"], 1 << 20)
@@ -63,7 +64,7 @@ def test_an_agent_that_is_started_costs_its_spec() -> None:
 
 
 def test_an_object_costs_a_line() -> None:
-    """Its bytes are held by the quota of its container, and are no part of the journal."""
+    """Its bytes count for the quota of its container, and are not part of the journal."""
     rates = AgentWriteLimiter(lambda: 0.0)
     for _ in range(BURST // WRITE_OVERHEAD):
         take(rates, agent(), BY_NAME["write_pod"], 64 << 20)

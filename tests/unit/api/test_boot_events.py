@@ -40,7 +40,8 @@ async def types(journal: Any) -> list[str]:
 
 
 async def test_a_line_that_is_refused_for_good_holds_up_none(paths: Paths, journal: Any) -> None:
-    """It is told by name instead, in its place, once; what comes before and after it is imported, also in later batches."""
+    """It is reported by name instead, in its place, once; what precedes and follows it is imported,
+    also in later batches."""
     log = BootLog(paths, "b1", stream=io.StringIO())
     log.emit("BootstrapStarted")
     log.emit("WritableRootReady", path="/workspace", free_bytes=EIB)

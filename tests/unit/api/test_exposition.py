@@ -1,4 +1,4 @@
-"""The text of the metrics stays bounded and true."""
+"""The text of the metrics stays bounded and correct."""
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.parser import text_string_to_metric_families
@@ -13,7 +13,7 @@ def families(registry: CollectorRegistry) -> dict[str, list[object]]:
 
 
 def test_a_family_keeps_two_hundred_series() -> None:
-    """What is over is added up as `other`: the sum over all labels is unchanged."""
+    """Series beyond the limit are added up as `other`: the sum over all labels is unchanged."""
     registry = CollectorRegistry()
     counter = Counter("things", "x", ("name",), registry=registry)
     for number in range(MAX_SERIES + 50):

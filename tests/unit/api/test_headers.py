@@ -92,14 +92,14 @@ def test_a_media_type_is_read_without_parameters() -> None:
     "headers", [{"content-length": "1"}, {"transfer-encoding": "chunked"}, {"content-length": "x"}]
 )
 def test_any_announced_body_is_refused(headers: dict[str, str]) -> None:
-    """Where a route takes none."""
+    """Where a route accepts none."""
     with pytest.raises(ValueTooLarge):
         reject_body(headers)
     reject_body({"content-length": "0"})
 
 
 def test_request_ids_are_plain_words() -> None:
-    """A caller's id is kept only when it can be printed anywhere."""
+    """A caller's id is accepted only when it can be printed anywhere."""
     assert request_id({"x-request-id": "a.b_c:1-2"}) == "a.b_c:1-2"
     for odd in ("", "a b", "a\n", "x" * 65, "é"):
         assert request_id({"x-request-id": odd}) != odd
@@ -114,7 +114,7 @@ VALID = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01"
 
 
 def test_the_trace_of_a_valid_traceparent() -> None:
-    """Of a later version too, which may say more (W3C Trace Context 3.2)."""
+    """Also of a later version, which may have more fields (W3C Trace Context 3.2)."""
     assert trace_id({"traceparent": VALID}) == VALID[3:35]
     assert trace_id({"traceparent": f"01{VALID[2:]}-more"}) == VALID[3:35]
 

@@ -10,13 +10,13 @@ from agentbox.contracts.registry import ROUTES
 
 @pytest.mark.parametrize("path", outputs(), ids=lambda path: path.name)
 def test_generated_files_are_fresh(path) -> None:  # type: ignore[no-untyped-def]
-    """The committed copy equals what the table gives."""
+    """The committed copy equals the table."""
     assert path.exists(), f"missing; run `{COMMAND}`"
     assert path.read_text() == outputs()[path], f"stale; run `{COMMAND}`"
 
 
 def test_every_row_is_an_operation() -> None:
-    """Each route of the API listener is there once, under its name."""
+    """Each route of the API listener is listed once, under its name."""
     found = [op["operationId"] for item in document()["paths"].values() for op in item.values()]
     assert sorted(found) == sorted(route.name for route in ROUTES if route.listener == "api")
 

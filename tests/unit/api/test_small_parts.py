@@ -81,7 +81,7 @@ def test_unauthenticated_names_its_scheme() -> None:
     ],
 )
 def test_what_is_no_cloudevent_is_refused(document: Any, pointer: str) -> None:
-    """With the pointer of the place."""
+    """With the pointer of the value."""
     with pytest.raises(ValidationError) as caught:
         parse_events(document)
     assert caught.value.members["errors"][0]["pointer"] == pointer
@@ -95,7 +95,7 @@ def test_an_event_survives_the_wire() -> None:
 
 
 class Wire:
-    """The two ends of an ASGI connection. `stalled` makes a send wait for ever."""
+    """The two ends of an ASGI connection. `stalled` makes a send wait forever."""
 
     def __init__(self, *, stalled: bool = False) -> None:
         self.sent: list[bytes] = []
@@ -113,13 +113,13 @@ class Wire:
 
 
 async def quiet():  # type: ignore[no-untyped-def]
-    """Gives one event, then nothing for ever."""
+    """Sends one event, then nothing."""
     yield ServerSentEvent("1", "x", {})
     await asyncio.Event().wait()
 
 
 async def test_comments_come_while_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
-    """At the pace of PING_SECONDS; a reader that leaves ends the stream."""
+    """At the pace of PING_SECONDS; a reader that disconnects ends the stream."""
     monkeypatch.setattr("agentbox.core.http.sse.PING_SECONDS", 0.01)
     wire = Wire()
     writing = asyncio.ensure_future(
@@ -186,7 +186,7 @@ async def test_the_spool_keeps_what_it_was_given(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ref", ["../x", "a/b", ".hidden"])
 async def test_a_ref_names_no_other_folder(tmp_path: Path, ref: str) -> None:
-    """What a bead says of itself cannot lead out of the spool."""
+    """Values in a bead cannot lead out of the spool."""
     spool = Spool(tmp_path / "tasks")
     spool.open()
     (tmp_path / "x.json").write_text('{"ref": "x", "spec": {}, "timeout_s": 1}')

@@ -1,4 +1,4 @@
-"""The battery against a real box below a folder: API, agent host, launcher, kernel."""
+"""The attack suite against a real box below a directory: API, agent host, launcher, kernel."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -8,7 +8,7 @@ from support.attack_box import run_attacks
 
 from agentbox.sandbox.attacks.catalogue import CASES
 
-# Lines whose layer is not there yet, and why; this list must shrink.
+# Cases whose layer does not exist yet, and why; this list must shrink.
 NOT_YET: Mapping[str, str] = {}
 
 
@@ -25,7 +25,7 @@ def rows(card: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
 
 
 def test_nothing_gets_through(rows: Mapping[str, Mapping[str, Any]]) -> None:
-    """Every line is tried, and each whose layer is there is stopped by one of its layers."""
+    """Every case is tried, and each whose layer exists is stopped by one of its layers."""
     assert set(rows) == {line.name for line in CASES}
     open_still = {
         name: row["said"]
@@ -42,7 +42,8 @@ def test_no_provider_is_asked(card: Mapping[str, Any]) -> None:
 
 
 def test_no_line_is_benign(card: Mapping[str, Any]) -> None:
-    """Nobody is told of a benign refusal. What no program asks for that means well is an attack, and named so."""
+    """A benign denial raises no alert. Calls that no well-meaning program makes are attacks, and
+    reported as such."""
     assert len(card["quiet"]) > 20
     assert [quiet for quiet in card["quiet"] if quiet] == []
     attacks = {rule for kind, rule in card["classes"] if kind == "attack"}

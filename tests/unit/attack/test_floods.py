@@ -1,4 +1,5 @@
-"""Whatever bounds a flood is missed when it is gone, and without all of it every flood gets through. docs/attack.md says which."""
+"""A flood whose limit is off is noticed, and without all limits every flood succeeds.
+docs/attack.md lists them."""
 
 from collections.abc import Mapping
 
@@ -13,7 +14,7 @@ def shown() -> Mapping[str, Mapping[str, str]]:
     return parse_floods(TARGET.read_text())
 
 
-@pytest.mark.sampled(3)  # half a minute each, most of it spent on waiting for somebody to notice
+@pytest.mark.sampled(3)  # half a minute each, most of it spent waiting for detection
 @pytest.mark.timed  # another bound is faster than a flood on a busy machine
 @pytest.mark.parametrize("bound", BOUNDS)
 def test_a_limit_that_is_off_is_missed(bound: str, shown: Mapping[str, Mapping[str, str]]) -> None:
@@ -28,5 +29,5 @@ def test_a_limit_that_is_off_is_missed(bound: str, shown: Mapping[str, Mapping[s
 def test_without_all_of_them_every_flood_gets_through(
     shown: Mapping[str, Mapping[str, str]],
 ) -> None:
-    """So each line is a flood, and what stops it is what the other columns say."""
+    """So each case is a flood, and the other columns list what stops it."""
     assert fallen(shown["all"]) == {line.name for line in FLOODS}

@@ -1,4 +1,5 @@
-"""Each layer of an agent's confinement does something alone: without it, lines of the battery fall. docs/attack.md says which."""
+"""Each layer of an agent's confinement has an effect of its own: without it, cases of the suite
+succeed. docs/attack.md lists them."""
 
 from collections.abc import Mapping
 
@@ -13,7 +14,7 @@ from support.attack_report import (
 )
 from support.disabled_layers import LAYERS
 
-# What becomes of a call that the filter alone refuses is for the host to say: its sysctls, its modules, its own rights.
+# The result of a call that the filter alone refuses depends on the host: its sysctls, its modules, its own permissions.
 OF_THE_HOST = ("calls.", "files.device")
 
 
@@ -25,7 +26,8 @@ def shown() -> Mapping[str, Mapping[str, str]]:
 
 @pytest.mark.parametrize("layer", LAYERS)
 def test_a_layer_that_is_off_is_missed(layer: str, shown: Mapping[str, Mapping[str, str]]) -> None:
-    """Lines fall without it, and they are those that the page names, wherever the host has no word in it."""
+    """Cases succeed without it, and they are those that the page lists, wherever the host has no
+    influence."""
     found, page = (
         fallen(states_without(layer)),
         {name for name, cell in shown[layer].items() if "falls" in cell},

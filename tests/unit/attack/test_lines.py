@@ -11,7 +11,7 @@ import pytest
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.doctor import attack_archive
-from agentbox.host.doctor.attack_runner import case_result
+from agentbox.host.doctor.attack_results import case_result
 from agentbox.sandbox.attacks.attempts import run_attempt, run_each, syscall, worst
 from agentbox.sandbox.attacks.case import (
     ABSENT,
@@ -46,7 +46,8 @@ def outcome(line: AttackCase, reply: str) -> str:
 
 @pytest.mark.parametrize("line", CASES, ids=lambda line: line.name)
 def test_only_a_known_reply_is_good(line: AttackCase) -> None:
-    """What passed is bad; what was not tried, what is not there and what nobody gives is unknown, and fails the command."""
+    """A passed attack is bad; one that was not tried, has no target or an unknown reply is unknown,
+    and fails the command."""
     assert all(outcome(line, reply) == "good" for reply in line.blocked_by)
     assert outcome(line, PASSED) == "bad"
     assert outcome(line, f"{ABSENT}nothing") == "unknown"
@@ -64,13 +65,13 @@ def test_the_edition_of_a_line_is_shown() -> None:
 
 
 def test_facts_cross_the_wire() -> None:
-    """As they were; what a newer caller knows more is left out."""
+    """Unchanged; members that a newer caller adds are ignored."""
     facts = TargetInfo(neighbour=VictimAgent(pid=7, home="/x"), secrets=("/a",), ports=(1, 2))
     assert TargetInfo.from_json({**json.loads(json.dumps(facts.to_json())), "newer": 1}) == facts
 
 
 def test_an_agent_of_a_line_may_have_less_and_never_more() -> None:
-    """A flood goes past what its own agent has."""
+    """A flood exceeds the limit of its own agent."""
     box = TargetInfo(limits={"memory": 1000, "pids": 8})
     assert box.lowered({"memory": 400}).limits == {"memory": 400, "pids": 8}
     assert box.lowered({"memory": 4000}) == box
@@ -82,7 +83,7 @@ def test_an_agent_of_a_line_may_have_less_and_never_more() -> None:
 
 
 def test_tries(tmp_path: Path) -> None:
-    """What passes and what is refused is told by name; one that passed among many is the worst."""
+    """Passed and refused attempts are reported by name; one that passed among many is the worst."""
     assert run_attempt(int) == PASSED
     assert run_attempt(Path("/none").stat) == "ENOENT"
     assert worst(["EACCES", PASSED, "EPERM"]) == PASSED

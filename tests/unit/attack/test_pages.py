@@ -21,7 +21,7 @@ def defined() -> Iterator[str]:
 
 @pytest.mark.parametrize("page", PAGES)
 def test_every_test_that_a_page_names_exists(page: str) -> None:
-    """By the name of its function; a file that is named exists too."""
+    """By the name of its function; a named file exists too."""
     text = (CHECKOUT / page).read_text()
     names = set(NAMED.findall(text))
     assert len(names) >= 10

@@ -53,7 +53,7 @@ def plan_of(data: bytes) -> Plan:
 
 @pytest.fixture
 def baked(box: PrefixBox, port: int) -> Plan:
-    """The box as `agentbox build` would have made it from the base manifest."""
+    """The box as `agentbox build` would build it from the base manifest."""
     data = text(port)
     plan = box.install(plan_of(data))
     box.paths.lock.write_bytes((CHECKOUT / "agentbox.lock").read_bytes())

@@ -34,7 +34,7 @@ GOOD = Timeline(
 
 
 def test_the_chain_goes_from_pid_1_to_the_seal_without_a_gap() -> None:
-    """The chain goes from PID 1 to the seal without a gap."""
+    """The chain of times from PID 1 to the seal has no gap."""
     chain = explain(GOOD).chain
     assert [link.name for link in chain] == [
         "engine and interpreter start",
@@ -82,7 +82,7 @@ def test_a_program_that_never_was_ready_is_what_the_seal_waits_for() -> None:
 
 
 def test_a_failure_is_told_in_its_own_words() -> None:
-    """A failure is told in its own words."""
+    """A failure is reported in its own words."""
     failed = replace(GOOD, sealed_ms=None, failure=Failure("seal", "required program x ended"))
     assert explain(failed).sentence == "Not sealed: required program x ended."
 
@@ -124,7 +124,7 @@ def test_a_real_boot_is_explained_from_its_record_and_from_its_log(
 
 
 def test_a_log_without_a_boot_tells_nothing() -> None:
-    """A log without a boot tells nothing."""
+    """A log without a boot explains nothing."""
     assert timeline_from_events([]) is None
     assert timeline_from_events([{"event": "SomethingElse", "boot_id": "x"}]) is None
 

@@ -1,4 +1,4 @@
-"""Boots that must not come to an end: each says why, with the fix, and leaves no sentinel."""
+"""Boots that must not complete: each reports why, with the fix, and leaves no sentinel."""
 
 import os
 import signal
@@ -40,7 +40,7 @@ def test_a_missing_required_artifact_ends_the_boot_and_is_named_twice(
 
 
 def test_a_missing_optional_artifact_is_told_and_does_no_harm(box: PrefixBox, port: int) -> None:
-    """A missing optional artifact is told and does no harm."""
+    """A missing optional artifact is reported and does no harm."""
     box.install(make_plan(port, default_programs(port), probes=(replace(MISSING, required=False),)))
     box.start()
     box.wait_for_event("BootstrapCompleted")
@@ -60,7 +60,7 @@ def test_an_unreadable_plan_ends_phase_0(box: PrefixBox, port: int) -> None:
 def test_a_root_that_takes_no_write_is_named_with_the_kernels_reason(
     box: PrefixBox, port: int
 ) -> None:
-    """A root that takes no write is named with the kernel's reason."""
+    """A root that is not writable is named with the kernel's reason."""
     box.install(
         make_plan(
             port, default_programs(port), writable_roots=("/run/agentbox", "/var/lib/agentbox/x/y")
@@ -75,7 +75,8 @@ def test_a_root_that_takes_no_write_is_named_with_the_kernels_reason(
 
 
 def test_nothing_can_be_written_outside_the_prefix(box: PrefixBox, port: int) -> None:
-    """Stage A confines itself, and with that everything that it starts, though the user owns the folder above."""
+    """Stage A confines itself, and thereby everything that it starts, though the user owns the
+    parent directory."""
     script = (
         "import sys, pathlib\n"
         "try:\n    pathlib.Path(sys.argv[1]).write_text('x')\n"
@@ -104,7 +105,7 @@ def test_strict_refuses_a_hook_in_an_image_that_is_no_test_image(box: PrefixBox,
 def test_without_strict_a_hook_in_another_image_is_ignored_and_told(
     box: PrefixBox, port: int
 ) -> None:
-    """Without strict a hook in another image is ignored and told."""
+    """Without strict a hook in another image is ignored and reported."""
     box.install(make_plan(port, default_programs(port)))
     box.start({"AGENTBOX_TEST_FORCE_MISSING": "core-venv"})
     box.wait_for_event("BootstrapCompleted")
@@ -112,7 +113,7 @@ def test_without_strict_a_hook_in_another_image_is_ignored_and_told(
 
 
 def test_a_test_image_can_be_asked_to_miss_an_artifact(box: PrefixBox, port: int) -> None:
-    """A test image can be asked to miss an artifact."""
+    """A test image can simulate a missing artifact."""
     box.install(make_plan(port, default_programs(port), test_hooks=True))
     box.start({"AGENTBOX_TEST_FORCE_MISSING": "core-venv"})
     assert box.wait(10) == 1
@@ -136,7 +137,8 @@ def test_a_second_box_on_the_same_volume_is_refused_with_a_sentence(
 def test_a_program_that_never_stays_up_waits_longer_and_is_never_given_up(
     box: PrefixBox, port: int
 ) -> None:
-    """Each death of a row is followed by a start, later each time; what passes by itself leaves a box that works."""
+    """Each death of a program is followed by a start, each time later; a temporary failure leaves a
+    box that works."""
     flaps = box.paths.workspace / "flap"
     box.script(
         "flaps.py",

@@ -97,7 +97,7 @@ def test_completed_names_the_sentinel_and_its_hash(sealed: PrefixBox) -> None:
 
 @pytest.mark.timed
 def test_the_seal_adds_no_polling_delay(sealed: PrefixBox) -> None:
-    """From the last program's word to the sentinel: far below a tick of supervisord (1 s)."""
+    """From the last program's notification to the sentinel: far below a tick of supervisord (1 s)."""
     timeline = boot_timeline(sealed.paths)
     assert timeline is not None
     assert timeline.sealed_ms is not None
@@ -107,7 +107,7 @@ def test_the_seal_adds_no_polling_delay(sealed: PrefixBox) -> None:
 
 @pytest.mark.timed
 def test_the_waker_ends_supervisords_first_sleep_and_is_reaped(sealed: PrefixBox) -> None:
-    """The first spawn comes well before the second that supervisord sleeps; nothing is left as a zombie."""
+    """The first spawn is well before the second that supervisord sleeps; no zombie remains."""
     timeline = boot_timeline(sealed.paths)
     assert timeline is not None
     assert timeline.exec_ms is not None
@@ -150,7 +150,7 @@ def test_an_empty_workspace_explains_itself(sealed: PrefixBox) -> None:
 
 
 def test_hints_for_shells_hold_no_secret(sealed: PrefixBox) -> None:
-    """Hints for shells hold no secret."""
+    """Hints for shells contain no secret."""
     text = sealed.paths.runtime_hints.read_text()
     assert "AGENTBOX_URL=http://127.0.0.1:" in text
     assert "a-real-token" not in text

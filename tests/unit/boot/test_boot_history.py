@@ -16,7 +16,7 @@ MISSING = Probe(id="tool-x", feature="core", kind="path", type="exec", path="/op
 def test_a_killed_box_is_unclean_next_time_and_a_drained_one_clean(
     box: PrefixBox, port: int
 ) -> None:
-    """The chain of sentinels goes through both."""
+    """The chain of sentinels includes both."""
     box.install(make_plan(port, default_programs(port)))
     box.start()
     first = box.wait_for_event("BootstrapCompleted")

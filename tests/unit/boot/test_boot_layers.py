@@ -1,4 +1,4 @@
-"""Phase B6: what the record of a layer says is there."""
+"""Phase B6: compares the files of a layer with its record."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ FILES = {"/opt/lib/a": 3, "/opt/lib/b": 4, "/opt/lib/deep/c": 0, "/top": 2}
 
 
 class Said:
-    """A context of a boot that has no programs, below a folder; `told` is what it emitted."""
+    """A context of a boot without programs, below a directory; `told` is what it emitted."""
 
     def __init__(self, prefix: Path) -> None:
         self.paths, self.plan, self.told = Paths(prefix), SimpleNamespace(programs=()), []
@@ -29,7 +29,7 @@ class Said:
 
 @pytest.fixture
 def context(tmp_path: Path) -> Any:
-    """Every file of FILES is there, and recorded."""
+    """Every file of FILES exists, and is recorded."""
     for path, size in FILES.items():
         file = tmp_path / path.lstrip("/")
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -61,7 +61,7 @@ def test_what_is_as_recorded_passes(context: Any) -> None:
 
 
 def test_each_file_counts(context: Any) -> None:
-    """Two that changed places: neither count nor sum is wrong, and both are named."""
+    """Two files swapped: neither count nor sum is wrong, and both are named."""
     one, other = below(context, "/opt/lib/a"), below(context, "/opt/lib/b")
     one.write_bytes(b"four")
     other.write_bytes(b"thr")
@@ -73,7 +73,7 @@ def test_each_file_counts(context: Any) -> None:
 
 
 def test_a_missing_file_and_a_missing_folder_are_named(context: Any) -> None:
-    """Each file that is not there, by its path."""
+    """Each missing file, by its path."""
     below(context, "/top").unlink()
     below(context, "/opt/lib/deep/c").unlink()
     below(context, "/opt/lib/deep").rmdir()

@@ -29,7 +29,7 @@ def segment(paths: Paths, name: str, *lines: bytes) -> None:
 
 
 def test_the_journals_last_whole_record_is_found_behind_a_torn_one(tmp_path: Path) -> None:
-    """The journal's last whole record is found behind a torn one."""
+    """The journal's last complete record is found behind a torn one."""
     paths = Paths(tmp_path)
     segment(paths, "2026-01-01.0000.jsonl", b'{"seq":1}\n', b'{"seq":2}\n')
     assert last_record(paths, PLAN) == LastRecord(2, False, "2026-01-01.0000.jsonl")
@@ -46,7 +46,7 @@ def test_without_a_journal_there_is_no_last_record(tmp_path: Path) -> None:
 
 
 def test_a_root_is_proven_by_a_write_and_left_as_it_was(tmp_path: Path) -> None:
-    """A root is proven by a write and left as it was."""
+    """A root is tested by a write and left unchanged."""
     assert check_writable(tmp_path / "new") > 0
     assert list((tmp_path / "new").iterdir()) == []
 
@@ -63,7 +63,7 @@ def test_a_root_without_room_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_a_writable_folder_is_told_and_left_clean(tmp_path: Path) -> None:
-    """A writable folder is told and left clean."""
+    """A writable directory is reported and left clean."""
     assert is_directory_writable(tmp_path)
     assert list(tmp_path.iterdir()) == []
 
@@ -97,7 +97,8 @@ print(refused, (outside / "old").read_text())
 
 
 def test_the_ruleset_lets_writes_happen_below_its_places_only(tmp_path: Path) -> None:
-    """Make, write, rename between folders and remove inside; every way of changing anything outside is refused."""
+    """Create, write, rename between directories and remove inside; every way of changing anything
+    outside is refused."""
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     inside.mkdir()
     outside.mkdir()
@@ -111,7 +112,7 @@ def test_the_ruleset_lets_writes_happen_below_its_places_only(tmp_path: Path) ->
 
 
 def test_each_abi_handles_what_it_knows() -> None:
-    """Each abi handles what it knows."""
+    """Each ABI handles what it knows."""
     assert (
         landlock_writes.handled_rights(1)
         < landlock_writes.handled_rights(2)

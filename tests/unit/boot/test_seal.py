@@ -1,4 +1,4 @@
-"""The seal fails closed, at once, and says why."""
+"""The seal fails closed, at once, and reports why."""
 
 import json
 import os
@@ -54,7 +54,7 @@ def test_a_required_program_killed_before_the_last_is_ready_fails_the_seal(
 
 
 def test_stage_b_that_fails_fails_the_seal(box: PrefixBox, port: int) -> None:
-    """A file of a layer has another size than its record says: B6 names it."""
+    """A file of a layer has another size than recorded: B6 names it."""
     box.install(make_plan(port, default_programs(port)))
     box.paths.layer_files.mkdir()
     (box.paths.share / "thing").write_text("four")
@@ -101,7 +101,8 @@ def test_a_plan_that_vanished_seals_nothing(box: PrefixBox, port: int) -> None:
 def test_strict_stops_the_box_when_the_sentinel_cannot_be_written(
     box: PrefixBox, port: int
 ) -> None:
-    """Everything ran, and a folder stands where the sentinel goes: no seal, and under strict no box."""
+    """Everything ran, and a directory is where the sentinel is written: no seal, and with strict no
+    box."""
     box.script(
         "blocks.py", f"import os, time; os.mkdir({str(box.paths.sentinel)!r}); time.sleep(60)"
     )
@@ -119,9 +120,7 @@ def test_the_seal_times_out_naming_whom_it_waits_for(box: PrefixBox, port: int) 
     box.install(
         make_plan(port, (*without(default_programs(port), "agent-host"), slow), test_hooks=True)
     )
-    box.start(
-        {"AGENTBOX_TEST_SEAL_TIMEOUT": "5"}
-    )  # by then the others are there on a busy machine too
+    box.start({"AGENTBOX_TEST_SEAL_TIMEOUT": "5"})  # by then the others exist on a busy machine too
     late = box.wait_for_event("BootstrapSealTimeout")
     assert late["waiting_for"] == ["agent-host"]
     assert late["timeout_seconds"] == 5
@@ -131,7 +130,7 @@ def test_the_seal_times_out_naming_whom_it_waits_for(box: PrefixBox, port: int) 
 def test_a_program_that_answers_a_port_and_one_that_only_stays_up_are_ready_by_that(
     box: PrefixBox, port: int
 ) -> None:
-    """A program that answers a port and one that only stays up are ready by that."""
+    """Of a program that answers on a port and of one that only stays up, that alone makes it ready."""
     box.script(
         "quiet.py",
         f"import socket, time; s = socket.create_server(('127.0.0.1', {port + 2})); time.sleep(60)",
@@ -167,7 +166,7 @@ def test_strict_stops_the_box_when_the_seal_fails(box: PrefixBox, port: int) -> 
 
 
 def test_the_seal_by_itself_writes_nothing(box: PrefixBox, port: int) -> None:
-    """Run by hand, when no boot was begun."""
+    """Run by hand, without a boot."""
     box.install(make_plan(port, default_programs(port)))
     env = {"AGENTBOX_PREFIX": str(box.paths.prefix)}
     ended = subprocess.run(

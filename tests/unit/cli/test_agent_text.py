@@ -32,12 +32,12 @@ COMMANDS = {
     "lock": NONE, "fetch": NONE, "build": NONE, "verify": NONE, "render": NONE, "fmt": NONE, "doctor": TEXT,
     "boot explain": TEXT, "boot history": TEXT, "bench": NONE, "test": NONE,
 }  # fmt: skip
-# Files below agentbox/host/cli that write to a stream of their own, and what they write there.
+# Files below agentbox/host/cli that write to a stream themselves, and what they write.
 WRITERS = {
     "output.py": "the printer", "agent_output.py": "the printer of bytes", "stdio.py": "opens them", "progress_bars.py": "bars",
     "manifest_diff.py": "the manifest's text", "validation.py": "the manifest's text",
     "commands/agents/agent.py": "an error, made plain", "commands/box/doctor.py": "JSON and JUnit", "commands/data/events.py": "the log view",
-    "commands/box/logs.py": "the log view", "commands/agents/run.py": "a sentence of its own", "stages/prerequisites.py": "a question",
+    "commands/box/logs.py": "the log view", "commands/agents/task_output.py": "a sentence of its own", "stages/prerequisites.py": "a question",
 }  # fmt: skip
 HOSTILE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\r\n1  root  trusted\x9b31m\u202e\x00\x7f"
 OBEYED = re.compile(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -86,7 +86,8 @@ def test_commands_print_by_the_printer() -> None:
 
 
 def test_raw_text_is_of_our_own_making() -> None:
-    """Only these take text as it is: files that are rendered, the manifest, an escape that erases, a line with its colour."""
+    """Only these print text unchanged: rendered files, the manifest, an escape that erases, a line
+    with its colour."""
     folder = CHECKOUT / "agentbox/host/cli"
     found = {
         path.name

@@ -25,7 +25,7 @@ for script in scripts:
 
 
 def run(tmp_path, name, *arguments, **env):
-    """The script, for a user who has no box."""
+    """The script, for a user without a box."""
     home = {"HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path), "PYTHONPATH": str(BENCH.parent)}
     return subprocess.run(
         [sys.executable, BENCH / f"{name}.py", *arguments], env={**os.environ, **home, **env}, capture_output=True, text=True, check=False
@@ -52,7 +52,7 @@ def test_each_finds_what_it_imports():
 
 
 def test_where_nobody_answers(tmp_path):
-    """Before any load is made."""
+    """Before any load is generated."""
     port = free_port()
     done = run(tmp_path, "livez", f"http://127.0.0.1:{port}")
     assert done.returncode == ExitCode.NOT_RUNNING
@@ -97,7 +97,7 @@ measure.write_results("x", [measure.Claim("a", "ms", [float(n) for n in range(10
 
 
 def test_a_part_that_is_measured_again_replaces_its_own_rows(tmp_path):
-    """The others stay, with the host of the file; what is new has its own."""
+    """The others stay, with the host of the file; new ones have their own."""
     code = f"""
 import sys; sys.path.insert(0, {str(BENCH)!r})
 from pathlib import Path

@@ -67,7 +67,7 @@ def test_json(manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_a_file_that_is_no_toml(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 1, one finding with its place."""
+    """Exit 1, one finding with its position."""
     path = tmp_path / "x.toml"
     path.write_text("a = \n")
     assert call("config", "validate", path) == 1
@@ -82,7 +82,7 @@ def test_no_such_file(tmp_path: Path) -> None:
 
 
 def test_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """`-` reads stdin and is given no lock."""
+    """`-` reads stdin and uses no lock."""
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(GOOD.encode())))
     assert call("config", "validate", "-", "--strict") == 0
     assert "0 errors" in capsys.readouterr().out
@@ -91,7 +91,7 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[st
 def test_the_environment_is_read_on_request(
     manifest: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process environment over the `.env` beside the manifest."""
+    """The process environment has priority over the `.env` beside the manifest."""
     manifest.write_text(
         GOOD + '[api]\nauth = "token"\n[mesh]\nmode = "host"\ntoken_env = "MY_MESH_TOKEN"\n'
     )
@@ -113,7 +113,7 @@ def test_the_environment_is_read_on_request(
 
 
 def test_a_missing_lock_warns(manifest: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """W502, at the nearest written place."""
+    """W502, at the nearest written key."""
     (manifest.parent / "agentbox.lock").unlink()
     assert call("config", "validate", manifest) == 0
     assert "warning W502 image.source" in capsys.readouterr().out
@@ -147,7 +147,7 @@ def test_explain_says_where_a_value_comes_from(capsys: pytest.CaptureFixture[str
 
 
 def test_explain_a_code_that_is_not_in_use(capsys: pytest.CaptureFixture[str]) -> None:
-    """Its reason, and where to look instead."""
+    """Its reason, and what replaces it."""
     call("--manifest", SHIPPED, "config", "explain", "e009")
     assert capsys.readouterr().out.splitlines()[0].startswith("E009 is not in use: reserved")
     call("--manifest", SHIPPED, "--json", "config", "explain", "E021")

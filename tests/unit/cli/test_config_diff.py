@@ -53,7 +53,7 @@ def test_a_default_written_out_is_no_change(
 
 
 def test_text(two: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
-    """A line a key, least class first; what it makes of anything else; what is needed at the end."""
+    """One line per key, lowest class first; its effects; the required action at the end."""
     two[1].write_text(
         BASE + '[api]\nport = 9191\n[limits]\nmemory = "1GiB"\n[security.exceptions.desktop]\n'
     )
@@ -107,13 +107,13 @@ def test_an_added_agent_counts_by_what_it_says(two: tuple[Path, Path]) -> None:
 
 
 def test_an_empty_exception_is_a_change(two: tuple[Path, Path]) -> None:
-    """It turns its built-in delta on by being there."""
+    """Its presence enables its built-in delta."""
     two[1].write_text(BASE + "[security.exceptions.desktop]\n")
     assert compare(*two).required_apply == "recreate"
 
 
 def test_a_live_change_alters_no_file_outside_of_the_box() -> None:
-    """Only the plan, which holds the digest of every value."""
+    """Only the plan, which has the digest of every value."""
     found = rows("", '[limits]\nmemory = "1GiB"\n')
     assert found == {("file", "~", "plan.json")}
 
@@ -143,7 +143,7 @@ EDITOR = Feature(
 def test_a_feature_brings_what_its_file_says(
     two: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Packages, probes, ports, and the exception that is not written, with the rule that says so."""
+    """Packages, probes, ports, and the missing exception, with the rule that needs it."""
     others = {
         name: feature for name, feature in load_features().items() if feature.gate != EDITOR.gate
     }

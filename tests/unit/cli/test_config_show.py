@@ -70,7 +70,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_sources() -> None:
-    """A line, the default, the key it is taken from, or the key that decides it."""
+    """A line, the default, the key it is derived from, or the key that decides it."""
     found = resolve_keys(parse(TEXT.encode(), "x"), load_features())
     assert {path: found[path].source for path in found if path.startswith("agents.a.limits") and "default" not in found[path].source} == {
         "agents.a.limits.pids": "limits.pids, line 6",
@@ -96,7 +96,7 @@ def test_what_a_key_touches() -> None:
 
 
 def test_what_nothing_reads() -> None:
-    """By its condition, for want of any reader, or because it comes later."""
+    """By its condition, since nothing reads it, or because it is not supported yet."""
     found = resolve_keys(parse(TEXT.encode(), "x"), load_features())
     assert (
         found["adapters.memory.pool_size"].unread

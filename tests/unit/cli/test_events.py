@@ -1,4 +1,4 @@
-"""`agentbox events` on journals as folders; commands that need a box are in tests/api."""
+"""`agentbox events` on journals as directories; commands that need a box are in tests/api."""
 
 import json
 import subprocess
@@ -8,7 +8,7 @@ import pytest
 import pytest_asyncio
 from agentbox_testkit.clock import ManualClock
 from agentbox_testkit.local_store import LocalStore
-from support.journal_forgery import edit_file
+from support.journal_edits import edit_file
 
 from agentbox.contracts.events import NewEvent
 
@@ -76,7 +76,8 @@ def test_an_anchor_is_a_number_and_a_hash(store, anchor):
 
 
 async def test_prune_removes_whole_segments(store):
-    """What is left verifies and says where it begins; an open journal is refused with the writer's pid."""
+    """The rest verifies and reports its first record; an open journal is refused with the writer's
+    pid."""
     await store.open()
     done = events("events", "prune", str(store.directory), "--before", "9")
     assert done.returncode == 1
@@ -97,7 +98,7 @@ async def test_prune_removes_whole_segments(store):
     [("2026-01-02", 6), ("6", 6), ("5", 0), ("2026-01-01", 0), ("2027-01-01", 6)],
 )
 def test_prune_by_record_or_day(store, before, first):
-    """Only whole segments, never the newest; a dry run says the same and removes nothing."""
+    """Only complete segments, never the newest; a dry run prints the same and removes nothing."""
     files = sorted(store.directory.iterdir())
     words = ("--json", "events", "prune", str(store.directory), "--before", before)
     planned = json.loads(events(*words, "--dry-run").stdout)
@@ -136,7 +137,8 @@ def test_export_gives_the_lines_as_stored(store):
 
 
 def test_export_as_cloudevents(store):
-    """Each line is what `POST /v1/events` takes as application/cloudevents+json, with its place in the chain."""
+    """Each line is accepted by `POST /v1/events` as application/cloudevents+json, with its position
+    in the chain."""
     done = events(
         "events", "export", str(store.directory), "--format", "cloudevents", "--since", "9"
     )
@@ -153,7 +155,7 @@ def test_export_as_cloudevents(store):
 
 
 def test_nothing_of_a_damaged_journal_is_exported(store):
-    """Exit 1 with the place."""
+    """Exit 1 with the position."""
     edit_file("2026-01-02.0001.jsonl", lambda lines: lines[1:])(store.directory)
     done = events("events", "export", str(store.directory))
     assert (done.returncode, done.stdout) == (1, "")
@@ -162,6 +164,6 @@ def test_nothing_of_a_damaged_journal_is_exported(store):
 
 @pytest.mark.parametrize("verb", ["tail", "show", "verify", "export", "prune"])
 def test_each_verb_has_help(verb):
-    """Exit 0, from any folder."""
+    """Exit 0, from any directory."""
     done = events("events", verb, "--help")
     assert (done.returncode, done.stdout.startswith(f"Usage: agentbox events {verb}")) == (0, True)

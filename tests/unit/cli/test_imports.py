@@ -64,7 +64,7 @@ def test_a_valid_manifest_costs_few_imports() -> None:
 
 
 def test_what_does_not_fit_brings_jsonschema(tmp_path: Path) -> None:
-    """It has the last word on every manifest that is refused."""
+    """It decides about every manifest that is rejected."""
     spoilt = tmp_path / "agentbox.toml"
     spoilt.write_text("[meta]\nschema_version = 1\nzebra = 1\n")
     code, _, names = imported("config", "validate", str(spoilt))

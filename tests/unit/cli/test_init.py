@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-# The command itself, with a suite of one program in the place of all.
+# The command itself, with a suite of one program instead of all.
 COMMAND = """
 import sys
 from agentbox.host.cli.commands.dev import test
@@ -55,7 +55,7 @@ def _first(program: str, *words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_test_command_leaves_no_zombie(tmp_path: Path) -> None:
-    """What a suite leaves behind is reaped while the suite goes on."""
+    """Orphans of a suite are reaped while the suite runs."""
     done = _first(COMMAND, str(tmp_path), ORPHAN)
     assert done.returncode == 0, done.stderr + done.stdout
 
@@ -85,7 +85,8 @@ def test_the_end_is_the_command_s(words: str, code: int) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1])
 def test_a_signal_to_init_reaches_the_command_once(number: signal.Signals) -> None:
-    """Though the kernel keeps most signals from the first process; those blocked before stay blocked."""
+    """Though the kernel withholds most signals from the first process; signals blocked before stay
+    blocked."""
     before = f"import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, [{number}])\n"
     done = _first(
         f"{before}{INIT}os.kill(1, {number})\n"
@@ -95,7 +96,7 @@ def test_a_signal_to_init_reaches_the_command_once(number: signal.Signals) -> No
 
 
 def test_elsewhere_nothing_is_forked() -> None:
-    """Under another init the process stays the one it was."""
+    """Under another init the process stays the same."""
     asked = "before = os.getpid()\nrun_under_init()\nprint(before == os.getpid())"
     done = subprocess.run(
         [sys.executable, "-c", INIT + asked], capture_output=True, text=True, check=True

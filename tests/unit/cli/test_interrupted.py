@@ -12,7 +12,8 @@ main.main(["status"])
 
 
 def test_an_interrupt_within_exec_leaves_with_130(tmp_path: Path) -> None:
-    """CPython would end by the signal: `dataclass` runs text that it made, and may be what Ctrl-C meets."""
+    """CPython would end by the signal: `dataclass` executes generated text, which Ctrl-C may
+    interrupt."""
     (tmp_path / "cut.py").write_text(INTERRUPTED)
     done = subprocess.run(
         [sys.executable, "-m", "cut"], cwd=tmp_path, capture_output=True, text=True, check=False

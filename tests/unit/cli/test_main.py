@@ -93,8 +93,8 @@ def test_a_missing_manifest_is_one_sentence() -> None:
 
 
 def test_the_reference_page_is_fresh() -> None:
-    """docs/cli.md is what the commands say. Refresh: python tools/write_pages.py"""
-    # In a process of its own: click keeps what the first caller of a command made of its help option.
+    """docs/cli.md equals the help of the commands. Refresh: python tools/write_pages.py"""
+    # In a process of its own: click caches what the first caller of a command made of its help option.
     program = CHECKOUT / "tools/write_pages.py"
     done = subprocess.run([sys.executable, program, "--check", "cli"], check=False)
     assert done.returncode == 0, "stale: run `python tools/write_pages.py`"

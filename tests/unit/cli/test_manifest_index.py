@@ -90,7 +90,7 @@ def test_a_damaged_index_costs_time_only(tmp_path: Path, manifest: Path, text: s
 
 
 def test_the_index_does_not_grow_without_end(tmp_path: Path, manifest: Path) -> None:
-    """The most recently used manifests are kept."""
+    """The most recently used manifests are stored."""
     paths = [tmp_path / f"{number}.toml" for number in range(MAX_ENTRIES + 3)]
     for path in paths:
         path.write_text(TEXT)

@@ -54,7 +54,7 @@ def test_without_out_the_text_is_shown(folder: Path, target: str, start: str) ->
 
 
 def test_check_finds_a_changed_byte_and_names_it(folder: Path) -> None:
-    """0 after writing; 1 with a diff after a line was edited by hand, and when a file is gone."""
+    """0 after writing; 1 with a diff after a line was edited by hand, and when a file is missing."""
     out = ["--out", str(folder / "out"), "--image-ref", IMAGE]
     assert _render(folder, "all", *out).return_value == 0
     assert _render(folder, "all", *out, "--check").return_value == 0
@@ -70,14 +70,14 @@ def test_check_finds_a_changed_byte_and_names_it(folder: Path) -> None:
 
 
 def test_check_of_a_box_looks_at_what_up_writes(folder: Path) -> None:
-    """For other targets no files to check: a usage error says what to give."""
+    """Other targets have no files to check: a usage error names what to give."""
     assert _render(folder, "compose", "--check").return_value == 1
     found = _render(folder, "probes", "--check")
     assert "give the directory to check with --out" in str(found.exception)
 
 
 def test_kubernetes_needs_a_digest_and_all_says_what_it_leaves_out(folder: Path) -> None:
-    """Alone it is a usage error; with a digest both hold it."""
+    """Alone it is a usage error; with a digest both pin it."""
     found = _render(folder, "kubernetes")
     assert "nodes pull by digest" in str(found.exception)
     found = _render(folder, "all", "--out", str(folder / "out"))

@@ -52,7 +52,7 @@ def collected(matrix: Path, *words: str, of: str = "") -> list[str]:
 
 
 def said(matrix: Path, *words: str, of: str = "") -> str:
-    """What pytest says of it."""
+    """The output of pytest."""
     argv = [
         sys.executable,
         "-m",

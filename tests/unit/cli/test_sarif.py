@@ -32,7 +32,8 @@ def test_the_schema_is_the_official_one() -> None:
 
 
 def test_every_case_is_valid_sarif() -> None:
-    """Whatever the findings: as many results, at the same places and levels, each pointing at its rule."""
+    """Whatever the findings: as many results, at the same positions and levels, each pointing at
+    its rule."""
     features = load_features()
     for case in cases():
         report = run_rules(parse(case.manifest.encode(), f"{case.name}.toml"), features=features)
@@ -72,7 +73,7 @@ def test_every_rule_is_described() -> None:
 
 
 def test_a_rule_that_could_not_run_is_told() -> None:
-    """As a notification of the tool, with the key to mend."""
+    """As a notification of the tool, with the key to fix."""
     data = b"[meta]\nschema_version = 1\n[resources]\nmemory = 4\n"
     document = judged(render_sarif(run_rules(parse(data, "x"), features=load_features()), "x"))
     notices = document["runs"][0]["invocations"][0]["toolExecutionNotifications"]

@@ -26,7 +26,7 @@ env_var = "MODEL_KEY"
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A manifest with its lock, and the state folder beside it."""
+    """A manifest with its lock, and the state directory beside it."""
     (tmp_path / "agentbox.toml").write_text(MANIFEST)
     (tmp_path / "agentbox.lock").write_bytes((CHECKOUT / "agentbox.lock").read_bytes())
     return tmp_path
@@ -53,7 +53,8 @@ def listed(folder: Path, **env: str) -> dict[str, str]:
 
 
 def test_a_value_is_kept_listed_and_forgotten(folder: Path) -> None:
-    """0600 in a 0700 folder; the environment and the `.env` go first; no command shows the value."""
+    """0600 in a 0700 directory; the environment and the `.env` have priority; no command shows the
+    value."""
     assert listed(folder)["MODEL_KEY"] == ""
     done = agentbox(folder, "secrets", "set", "MODEL_KEY", stdin=VALUE.encode() + b"\n")
     assert done.returncode == 0, done.stderr
@@ -76,7 +77,7 @@ def test_a_value_is_kept_listed_and_forgotten(folder: Path) -> None:
 
 @pytest.mark.parametrize("value", [b"\n", b"change-me", b"\xff\xfe", b"x" * (65 << 10)])
 def test_what_is_no_value_is_refused(folder: Path, value: bytes) -> None:
-    """Exit 2, and nothing is kept."""
+    """Exit 2, and nothing is stored."""
     done = agentbox(folder, "secrets", "set", "MODEL_KEY", stdin=value)
     assert done.returncode == 2
     assert not (folder / "state/keyed/secrets").exists()

@@ -32,7 +32,8 @@ def test_holds(): pass
 
 
 def test_only_a_declared_skip_is_one(tmp_path: Path) -> None:
-    """In a fixture or a test; it is reported by name and reason. Another, called or marked, is a failure that says so."""
+    """In a fixture or a test; it is reported by name and reason. Another, called or marked, is a
+    failure that names it."""
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_all.py").write_text(TESTS)
     report = tmp_path / "report.xml"

@@ -15,7 +15,7 @@ STOPPED = '{"event":"BootstrapStarted"}\n{"event":"ShutdownCompleted","drained_m
 
 @pytest.fixture
 def record(tmp_path: Path) -> BoxRecord:
-    """Of a process-engine box whose first process is gone, without a last word."""
+    """Of a process-engine box whose first process has exited, without a record of its end."""
     (tmp_path / "boot.log").write_text('{"event":"BootstrapStarted"}\n')
     with subprocess.Popen(["true"]) as ended:
         pid = ended.pid
@@ -25,7 +25,7 @@ def record(tmp_path: Path) -> BoxRecord:
 
 
 def test_a_killed_box_has_no_exit_code(record: BoxRecord) -> None:
-    """Nobody learned it; the first process was killed, and `up` boots the box again."""
+    """The exit code is unknown; the first process was killed, and `up` boots the box again."""
     found = _describe_ended(ProcessEngine(), record, ProcessEngine().inspect(record))
     assert (found["state"], found["exit_code"]) == ("exited", None)
     assert "was killed" in found["why"]

@@ -37,7 +37,7 @@ def shell(words: str, state: Path, **changes: str) -> subprocess.CompletedProces
 @pytest.mark.parametrize("where", UNWRITABLE)
 @pytest.mark.parametrize("words", ["status", "config validate", "config show"])
 def test_a_result_that_cannot_be_written_is_exit_3(tmp_path: Path, where: str, words: str) -> None:
-    """The command line says why on stderr, in two lines."""
+    """The command line reports why on stderr, in two lines."""
     done = shell(f"agentbox {words} {where}", tmp_path)
     assert done.returncode == 3
     assert (
@@ -64,13 +64,13 @@ def test_json_says_the_exit_code_that_it_leaves_with(tmp_path: Path) -> None:
     ],
 )
 def test_closed_streams_change_no_exit_code(tmp_path: Path, words: str, code: int) -> None:
-    """Of stdin and stderr: nobody answers, and nobody is told."""
+    """Of stdin and stderr: nobody answers, and nothing is reported."""
     done = shell(f"agentbox {words}", tmp_path)
     assert (done.returncode, "Traceback" in done.stderr) == (code, False), done.stderr
 
 
 def test_the_folders_of_a_user_need_no_home(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whose they are is known without the environment."""
+    """Their owner is known without the environment."""
     for name in ("HOME", "AGENTBOX_STATE_DIR", "XDG_STATE_HOME", "SUDO_USER"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(os, "geteuid", lambda: 1)  # daemon, of every Debian

@@ -39,7 +39,7 @@ def on_terminal(*pieces: bytes) -> str:
     [
         (b"\x1b]52;c;ZXZpbA==\x07", r"\x1b]52;c;ZXZpbA==\x07"),  # the clipboard
         (b"\x1b[2J\x1b[H", r"\x1b[2J\x1b[H"),
-        (b"\x1b[3A\x1b[1000D", r"\x1b[3A\x1b[1000D"),  # up, over what others wrote
+        (b"\x1b[3A\x1b[1000D", r"\x1b[3A\x1b[1000D"),  # up, over the output of others
         (b"\x1b]8;;http://evil\x1b\\text", r"\x1b]8;;http://evil\x1b\text"),
         (b"\x1b[21t\x1b[6n\x1bc", r"\x1b[21t\x1b[6n\x1bc"),  # answers that the terminal would type
         ("\x9b2J\u202etxt".encode(), r"\x9b2J\u202etxt"),
@@ -70,7 +70,8 @@ def test_text_and_colour_are_as_they_were() -> None:
 
 @pytest.mark.parametrize("hiding", ["\x1b[8m", "\x1b[30;40m", "\x1b[0;8m", "\x1b[8m\x1b[1m"])
 def test_between_two_pieces_nothing_is_hidden(hiding: str) -> None:
-    """Whoever writes there, this program or what follows one that was killed, has the terminal's own colours."""
+    """Whatever is printed next, by this program or after it was killed, has the terminal's own
+    colours."""
     found = on_terminal(f"secret{hiding}".encode(), b"hidden", b"shown\x1b[m", b"plain")
     pieces = (
         f"secret{hiding}\x1b[0m",
@@ -82,7 +83,7 @@ def test_between_two_pieces_nothing_is_hidden(hiding: str) -> None:
 
 
 def test_what_was_set_is_remembered_within_bounds() -> None:
-    """Colours without end make no piece longer than that."""
+    """Unclosed colours make no chunk longer than that."""
     colors = ""
     for _ in range(1000):
         colors = _active_colors(colors, ["\x1b[38;5;1m"])

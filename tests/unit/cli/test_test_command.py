@@ -52,7 +52,7 @@ Runner(pathlib.Path(sys.argv[1]), lambda result: None).run([[Suite("one", progra
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_interrupted_suites_clear_up_first(tmp_path: Path, number: signal.Signals) -> None:
-    """Each lane's is told once, however the command was interrupted, and waited for."""
+    """Each lane's is reported once, however the command was interrupted, and awaited."""
     for name in ("one", "two"):
         os.mkfifo(tmp_path / f"{name}-begun")
     argv = [sys.executable, "-c", COMMAND, str(tmp_path), "-c", SUITE]
@@ -108,7 +108,8 @@ def test_programs_of_this_suite_obey_signals() -> None:
 
 
 def test_what_failed_or_was_skipped_is_named_at_the_end(tmp_path: Path) -> None:
-    """A test that fails, one whose fixture does and one that is skipped, each with why; timed ones are not in it."""
+    """A test that fails, one whose fixture does and one that is skipped, each with its reason;
+    timed ones are not in it."""
     (tmp_path / "test_three.py").write_text(
         "import pytest\n@pytest.fixture\ndef broken(): raise ValueError('no server')\n"
         "def test_holds(): assert True\ndef test_fails(): assert 1 == 2, 'one is not two'\ndef test_errs(broken): pass\n"
@@ -144,7 +145,7 @@ def test_what_failed_or_was_skipped_is_named_at_the_end(tmp_path: Path) -> None:
 
 
 def test_each_folder_of_tests_is_in_one_suite() -> None:
-    """None is forgotten, none runs twice."""
+    """None is left out, none runs twice."""
     named = sorted(
         folder for suite in SUITES for folder in suite.directories if not folder.endswith(".py")
     )
@@ -170,7 +171,7 @@ def test_files_left_to_another_suite_are_in_one() -> None:
 
 
 def test_an_inherited_test_is_of_the_file_that_inherits_it(tmp_path: Path) -> None:
-    """Its id can be run, and says of which class it is: many files inherit one suite."""
+    """Its id can be run, and has its class: many files inherit one suite."""
     node = "tests/contract/test_events_local_jsonl.py::TestLocalJsonl::test_C01_close_is_idempotent_and_leaves_nothing"
     argv = [
         sys.executable,

@@ -13,7 +13,7 @@ ANSWER = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\nX-Twice: a\r\nX-Twice: b\r\n\
 
 
 class Server:
-    """Holds one conversation for each connection, in order."""
+    """Plays one conversation for each connection, in order."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -46,7 +46,7 @@ def transport(server: Server) -> HttpTransport:
 
 
 def head(connection: socket.socket) -> bytes:
-    """What was asked, up to the empty line."""
+    """The request, up to the empty line."""
     result = b""
     while b"\r\n\r\n" not in result:
         result += connection.recv(65536)
@@ -112,7 +112,7 @@ def test_an_answer_that_ends_early_is_an_error(server: Server, response: bytes) 
 
 
 def test_a_refusal_before_the_end_of_the_body_is_read(server: Server) -> None:
-    """A box that takes no more says why, and the caller hears it."""
+    """A box at capacity reports why, and the caller gets it."""
 
     def refuse(connection: socket.socket) -> None:
         head(connection)

@@ -1,4 +1,4 @@
-"""What clients know of the operations is what the table says."""
+"""The clients' table of operations equals the contracts' table."""
 
 from request_lines import TARGET, generate
 

@@ -1,4 +1,4 @@
-"""Server-sent events are read whatever way their bytes are cut."""
+"""Server-sent events are parsed however their bytes are split."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,5 @@
-"""Streams are taken up again where they broke. The server here is a real one, on a socket, that misbehaves by script."""
+"""Streams are resumed where they broke. The server here is a real one, on a socket, that misbehaves
+by script."""
 
 import http.server
 import json
@@ -13,7 +14,8 @@ Script = list[tuple[int, list[bytes], bool]]  # status, chunks, whether the end 
 
 
 class Server(http.server.ThreadingHTTPServer):
-    """Answers each request by the next line of its script and remembers the Last-Event-ID it was given."""
+    """Answers each request by the next line of its script and records the Last-Event-ID it
+    received."""
 
     daemon_threads = True
 
@@ -44,7 +46,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.close_connection = True
 
     def log_message(self, format: str, *args: object) -> None:
-        """Says nothing."""
+        """Sends nothing."""
 
 
 def event(number: int, kind: str = "stdout", data: object = None) -> bytes:
@@ -68,7 +70,8 @@ def serve() -> Iterator[object]:
 
 
 def test_a_broken_stream_goes_on_after_its_last_id(serve) -> None:  # type: ignore[no-untyped-def]
-    """Each event comes once, in order, over three connections; half an event before a break is not delivered."""
+    """Each event arrives once, in order, over three connections; half an event before a break is
+    not delivered."""
     server = serve(
         [
             (200, [event(1), event(2)[:-5]], False),
@@ -94,7 +97,7 @@ async def test_the_asynchronous_client_does_the_same(serve) -> None:  # type: ig
 
 
 def test_a_refusal_is_raised_at_once(serve) -> None:  # type: ignore[no-untyped-def]
-    """410 is no break: the caller is told with the problem's members."""
+    """410 is no break: the caller gets the problem's members."""
     server = serve(
         [(410, [b'{"code":"cursor-expired","detail":"gone","oldest":7,"retryable":false}'], True)]
     )
@@ -119,7 +122,7 @@ def test_an_error_event_is_raised(serve) -> None:  # type: ignore[no-untyped-def
 
 
 def test_patience_ends(serve) -> None:  # type: ignore[no-untyped-def]
-    """A server that is gone is given up with one sentence."""
+    """A server that is down is given up with one message."""
     server = serve([(200, [event(1)], False)])
     with BoxClient(server.url) as client:
         stream = client.stream("task_logs", {"id": "x"}, last="task", reconnect_timeout=0.3)
@@ -138,7 +141,7 @@ def test_nothing_there_is_said_in_a_sentence() -> None:
 
 
 def test_the_environment_names_no_proxy(serve, monkeypatch: pytest.MonkeyPatch) -> None:  # type: ignore[no-untyped-def]
-    """A proxy of the operator's shell is not asked for a box on loopback."""
+    """A proxy of the operator's shell is not used for a box on loopback."""
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     server = serve([(200, [b'{"live": true, "uptime": 1.0}'], True)])
     with BoxClient(server.url) as client:

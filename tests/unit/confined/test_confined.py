@@ -24,7 +24,7 @@ def box(tmp_path: Path) -> ProgramBox:
 
 @pytest.fixture
 def stranger(box: ProgramBox) -> Iterator[tuple[int, Path]]:
-    """A TCP port and a socket of somebody else in the box."""
+    """A TCP port and a socket of another program in the box."""
     path = box.paths.run / "agent-host.sock"
     with socket.create_server(("127.0.0.1", 0)) as tcp, socket.socket(socket.AF_UNIX) as unix:
         unix.bind(str(path))
@@ -54,8 +54,8 @@ said(**{f"read {name}": tried(lambda: read(path)) for name, path in paths.items(
 
 
 def test_it_does_its_work(box: ProgramBox) -> None:
-    """Its volume, the workspace where it runs what lies there too, its password, a temporary folder, shared memory, a
-    terminal, children, its port and ports that are nobody's."""
+    """Its volume, the workspace if it runs files there too, its password, a temporary directory,
+    shared memory, a terminal, children, its port and free ports."""
     found = box.run_json(
         """
 work, state, password, port = sys.argv[1:]
@@ -86,7 +86,7 @@ said(work=tried(script), state=tried(lambda: (os.mkdir(state + "/a"), write(stat
 
 
 def _free(box: ProgramBox) -> int:
-    """A port that the plan now says is the program's."""
+    """A port that the plan now assigns to the program."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port: int = taken.getsockname()[1]
     box.change_ruleset(listens=(port,))
@@ -94,7 +94,7 @@ def _free(box: ProgramBox) -> int:
 
 
 def test_ports_and_sockets(box: ProgramBox, stranger: tuple[int, Path]) -> None:
-    """It takes no port of the box's, however free, and reaches no socket of the file system."""
+    """It binds no port of the box's, even a free one, and reaches no socket of the file system."""
     port, path = stranger
     found = box.run_json(
         """
@@ -110,7 +110,8 @@ said(connect=tried(lambda: connect(int(port))), api=tried(lambda: serve(int(api)
 
 
 def test_without_network_nothing_is_reached(box: ProgramBox, stranger: tuple[int, Path]) -> None:
-    """It listens where its file says, and neither connects nor serves elsewhere, over whatever transport."""
+    """It listens where its file allows, and neither connects nor serves elsewhere, over any
+    transport."""
     port = _free(box)
     box.change_ruleset(network=False)
     found = box.run_json(
@@ -128,7 +129,7 @@ said(own=tried(lambda: serve(own)), connect=tried(lambda: connect(far)), fast=tr
 
 
 def test_a_display_has_sockets_and_shared_memory(box: ProgramBox) -> None:
-    """In its own folder; System V memory of others stays what the kernel's rights make it."""
+    """In its own directory; System V memory of others stays as the kernel's permissions make it."""
     box.change_ruleset(sockets=True)
     found = box.run_json(
         """
@@ -148,7 +149,7 @@ said(display=tried(display), shared=key >= 0, removed=call(shmctl, key, 0, 0))
 
 
 def test_what_is_known_by_name_cannot_be_listed(box: ProgramBox) -> None:
-    """As /tmp is to a display server, whose lock has its place there."""
+    """As /tmp is to a display server, whose lock is there."""
     box.change_ruleset(unlisted=("/tmp",))
     found = box.run_json(
         """
@@ -195,7 +196,7 @@ def test_it_is_the_process_that_supervisord_started(box: ProgramBox) -> None:
 
 
 def test_a_new_start_finds_no_temporary_files(box: ProgramBox) -> None:
-    """Each has a folder of its own, with a name that nobody can guess; another program's stays."""
+    """Each has a directory of its own, with an unpredictable name; another program's stays."""
     script = "write(tempfile.gettempdir() + '/x'); said(temp=tempfile.gettempdir(), there=os.listdir(tempfile.gettempdir()))"
     first, second = box.run_json(script), box.run_json(script)
     assert first["there"] == second["there"] == ["x"]
@@ -207,7 +208,7 @@ def test_a_new_start_finds_no_temporary_files(box: ProgramBox) -> None:
 
 
 def test_a_program_without_a_ruleset_is_not_started(box: ProgramBox) -> None:
-    """Nor one whose command is missing: one sentence, and exit 1."""
+    """Nor one whose command is missing: one message, and exit 1."""
     for name, command, said in (
         ("editor", "/bin/true", "no ruleset"),
         (NAME, "/no/such", "No such file"),
@@ -218,7 +219,8 @@ def test_a_program_without_a_ruleset_is_not_started(box: ProgramBox) -> None:
 
 
 def test_a_program_of_agentbox_finds_its_secrets_and_its_token(box: ProgramBox) -> None:
-    """The mirror gets as far as the API, which is not there: everything that it reads before it could read."""
+    """The mirror gets as far as the API, which is not running: it can read everything that it read
+    before."""
     with socket.create_server(("127.0.0.1", 0)) as nobody:
         port = nobody.getsockname()[1]
     box.write_plan(

@@ -71,7 +71,7 @@ def parcels(*rows: Operation) -> Resource:
 
 
 def test_a_route_follows_from_row_and_method() -> None:
-    """Name, scope, handler and response are derived, unless the row gives them."""
+    """Name, scope, handler and response are derived, unless the row sets them."""
     send, found, remove = parcels().routes
     assert (send.name, send.method, send.path) == ("send", "POST", "/v1/parcels/{id}")
     assert (send.scope, send.handler) == (("parcels:write",), "parcels.send")
@@ -87,7 +87,7 @@ def test_a_route_follows_from_row_and_method() -> None:
 
 
 def test_members_know_their_argument_place_and_default() -> None:
-    """In the order of the arguments; what stays inside is none."""
+    """In the order of the arguments; arguments that are never sent are not members."""
     members = parcels().members("send")
     assert [(one.name, one.argument, one.place, one.required) for one in members] == [
         ("id", "parcel_id", "path", True),

@@ -1,4 +1,4 @@
-"""A VNC server that lets a viewer in without a password is found out, whatever it says it offers."""
+"""A VNC server that accepts a viewer without a password is detected, whatever it claims to offer."""
 
 import socket
 import struct
@@ -76,7 +76,7 @@ def test_a_server_that_asks_is_said_to_ask(
 def test_an_open_server_fails(
     serve: Serve, types: bytes, subtypes: tuple[int, ...], lets_in: bool, said: str
 ) -> None:
-    """Type None, None within TLS, None that is not even offered, and a server that answers nobody."""
+    """Type None, None within TLS, None that is not even offered, and a server that does not answer."""
     with pytest.raises(AgentboxError, match=said):
         handshake.check(str(serve(types, subtypes, lets_in=lets_in)))
 

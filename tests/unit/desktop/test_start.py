@@ -1,4 +1,4 @@
-"""What the desktop's programs make at start, and what they refuse."""
+"""What the desktop's programs create at start, and what they refuse."""
 
 import socket
 import subprocess
@@ -13,14 +13,15 @@ from agentbox.core.paths import PREFIX_VARIABLE
 
 
 def test_the_process_engine_has_no_desktop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Sockets of displays lie where the host's own are, so the desktop says that it needs a container."""
+    """Sockets of displays are where the host's own are, so the desktop reports that it needs a
+    container."""
     monkeypatch.setenv(PREFIX_VARIABLE, str(tmp_path))
     with pytest.raises(AgentboxError, match="cannot start the desktop without a container"):
         common.box_paths()
 
 
 def test_an_empty_password_is_refused(tmp_path: Path) -> None:
-    """Only the first line counts, and it must say something."""
+    """Only the first line counts, and it must not be empty."""
     (tmp_path / "some").write_text(" word\nmore\n")
     assert common.read_password(str(tmp_path / "some")) == "word"
     (tmp_path / "none").write_text("\nword\n")
@@ -42,7 +43,7 @@ def test_waiting_ends_with_the_socket_or_a_sentence(
 
 
 def test_a_helper_that_fails_is_quoted() -> None:
-    """Its standard output comes back, or its last words."""
+    """Its standard output is returned, or its last words."""
     assert common.run_helper(["/bin/cat"], "word") == b"word"
     with pytest.raises(AgentboxError, match="/bin/sh failed with 'no such thing'"):
         common.run_helper(["/bin/sh", "-c", "echo no such thing >&2; exit 3"])

@@ -173,7 +173,7 @@ def test_an_open_state_folder_is_mended(host: CheckContext) -> None:
 
 
 def test_what_a_killed_command_left_is_removed(host: CheckContext) -> None:
-    """A partial file and the record of a dead daemon; a held lock is reported and kept."""
+    """A partial file and the record of a dead daemon; a held lock is reported and stays."""
     half = host.state.directory / ".record.json.new"
     half.touch()
     note = host.paths.state_root / "dockerd.json"

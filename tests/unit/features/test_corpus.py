@@ -1,4 +1,5 @@
-"""The skills corpus: what every skill says about itself, that its examples fit the box, and how a manifest selects."""
+"""The skills corpus: the metadata of every skill, that its examples work in the box, and how a
+manifest selects."""
 
 import re
 from pathlib import Path
@@ -16,7 +17,8 @@ BASICS = {"awk", "cat", "cd", "comm", "df", "echo", "for", "head", "join", "ls",
 
 @pytest.mark.parametrize("path", SKILLS, ids=lambda path: path.parent.name)
 def test_a_skill_says_what_it_is_for(path: Path) -> None:
-    """Front matter with its folder's name and a description that says when to use it; short enough to be read whole."""
+    """Front matter with its directory's name and a description that says when to use it; short
+    enough to be read completely."""
     text = path.read_text()
     front, body = re.fullmatch(r"---\n(.*?)\n---\n(.*)", text, re.DOTALL).groups()  # type: ignore[union-attr]
     about = yaml.safe_load(front)
@@ -41,14 +43,14 @@ def test_its_examples_need_nothing_but_the_box(path: Path) -> None:
 
 
 def test_names() -> None:
-    """One a folder."""
+    """One per directory."""
     assert skill_names() == {path.parent.name for path in SKILLS}
     assert len(SKILLS) >= 5
     assert {path.name for path in corpus_dir().iterdir()} == skill_names()
 
 
 def test_selection() -> None:
-    """`include` without `exclude`; both take globs."""
+    """`include` without `exclude`; both accept globs."""
     names = {"git-commits", "git-history", "search-code"}
     assert select_skills(["*"], [], names) == ("git-commits", "git-history", "search-code")
     assert select_skills(["git-*"], ["*-history"], names) == ("git-commits",)

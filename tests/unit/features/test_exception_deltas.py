@@ -56,7 +56,7 @@ def test_built_in_false_leaves_what_is_written() -> None:
 
 
 def test_inherited_deltas_are_added() -> None:
-    """Also those that a built-in delta inherits; the reason stays one's own."""
+    """Also those that a built-in delta inherits; the reason stays its own."""
     delta = effective_delta(
         model("[security.exceptions.gaussian-splatting]\n"), "gaussian-splatting"
     )
@@ -82,8 +82,8 @@ def test_union_takes_the_larger_memory_file_system() -> None:
 
 
 def test_union_loses_nothing() -> None:
-    """Of two memory file systems at one place the bits of both modes and the right to run programs; of two volumes the
-    right to write; two sources for one place both stay, to be refused."""
+    """Of two memory file systems at one path the bits of both modes and permission to execute; of
+    two volumes permission to write; two sources for one path both stay, to be rejected."""
     first = ExceptionDelta(
         tmpfs=(TmpfsTable(target="/x", size=Size("2MiB"), mode="0700"),),
         volumes=(

@@ -51,7 +51,7 @@ def test_every_gate_is_a_key_and_every_exception_too() -> None:
 
 
 def test_every_feature_with_a_layer_has_a_probe() -> None:
-    """`build` is in no layer; probe ids are unique and make records of the plan."""
+    """`build` is in no layer; probe ids are unique and produce records of the plan."""
     ids = []
     for name, feature in load_features().items():
         assert feature.probes or name == "build"
@@ -139,7 +139,7 @@ def test_baseline_mounts() -> None:
 
 
 def test_what_this_release_serves_is_in_the_schema() -> None:
-    """Every key exists, and every value is one that the schema takes."""
+    """Every key exists, and every value is one that the schema accepts."""
     for key, choices in AVAILABLE.items():
         schema = schema_at(key)
         assert schema is not None, key

@@ -1,4 +1,4 @@
-"""Rows of real trials of features: kept one by one, and told on the page."""
+"""Rows of real trials of features: stored one by one, and shown on the page."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ def files(tmp_path: Path) -> tuple[Path, Path]:
 
 
 def test_a_row_is_kept_at_once_and_the_page_with_it(files: tuple[Path, Path]) -> None:
-    """Rows of other features stay; the same files give the same row back, others none."""
+    """Rows of other features stay; the same files return the same row, others none."""
     record(row("go"), "digest", *files)
     record(row("node", exceptions=("desktop",)), "digest", *files)
     assert kept("node", "digest", files[0]) == row("node", exceptions=("desktop",))
@@ -43,7 +43,7 @@ def test_a_row_is_kept_at_once_and_the_page_with_it(files: tuple[Path, Path]) ->
 
 
 def test_kept_rows_count_in_a_run_of_all_only() -> None:
-    """Never in the default run, never for a feature that is named."""
+    """Never in the default run, never for a named feature."""
     assert stands(True, [])
     assert not stands(False, [])
     assert not stands(False, ["go"])
@@ -51,7 +51,7 @@ def test_kept_rows_count_in_a_run_of_all_only() -> None:
 
 
 def test_a_row_for_want_of_disk_replaces_none(files: tuple[Path, Path]) -> None:
-    """It is kept where there is no other."""
+    """It is stored where there is no other."""
     record(row("go"), "digest", *files)
     record(Row("go", locks=True, short=True, why="build: no room"), "digest", *files)
     record(Row("rust", locks=True, short=True, why="build: no room"), "digest", *files)
@@ -74,7 +74,8 @@ def test_room_is_counted_from_the_lock() -> None:
 
 
 def test_a_device_that_is_not_here_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The box starts with an empty exception; where the device is, the exception is whole and acknowledged."""
+    """The box starts with an empty exception; where the device exists, the exception is complete
+    and acknowledged."""
     import manifests
 
     monkeypatch.setattr(manifests, "_NVIDIA", CHECKOUT / "no-such-device")

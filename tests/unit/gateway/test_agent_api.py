@@ -1,11 +1,10 @@
-"""The agent API over HTTP, before a real API: what is an agent's own, and what is not."""
+"""The agent API over HTTP, before a real API: what an agent may access, and what not."""
 
 import json
 
 import httpx
 import pytest
 from support.agent_api_caller import (
-    ALL_TOOLS,
     FIRST_AGENT_ID,
     SECOND_AGENT_ID,
     AgentApiCaller,
@@ -47,7 +46,7 @@ async def test_without_a_token_of_its_own_nobody_is_answered(
 
 
 async def test_beads_of_its_own(first_agent: AgentApiCaller, second_agent: AgentApiCaller) -> None:
-    """Made, below what was made, and given by tag; another agent's are neither shown nor touched."""
+    """Created, below own beads, and shared by tag; another agent's are neither shown nor changed."""
     epic = await first_agent.call("bead.create", title="mine")
     child = await first_agent.call("bead.create", title="part", parent_id=epic["id"])
     assert epic["creator"] == f"urn:agentbox:agent:{FIRST_AGENT_ID}"
@@ -97,7 +96,8 @@ async def test_beads_of_its_own(first_agent: AgentApiCaller, second_agent: Agent
 async def test_a_dedup_key_finds_no_bead_of_another(
     first_agent: AgentApiCaller, second_agent: AgentApiCaller, api: ApiBox
 ) -> None:
-    """The same key of two agents is two beads, and a key that the box itself will use is not taken before it."""
+    """The same key of two agents is two beads, and a key that the box itself will use cannot be
+    occupied before."""
     epic = await first_agent.call("bead.create", title="mine", body="private", dedup_key="nightly")
     assert (await first_agent.call("bead.create", title="again", dedup_key="nightly"))[
         "id"
@@ -203,7 +203,7 @@ async def test_events_of_its_own(first_agent: AgentApiCaller, second_agent: Agen
 async def test_an_event_of_an_agent_does_not_look_like_one_of_the_box(
     first_agent: AgentApiCaller, kind: str
 ) -> None:
-    """Whoever reads types alone is not misled: the first word is what counts."""
+    """A reader of types alone is not misled: the first word decides."""
     assert await first_agent.error_code("event.append", type=kind) == "validation"
     await first_agent.call("event.append", type=f"x-{kind}")
 
@@ -226,22 +226,13 @@ async def test_rights_decide_and_each_refusal_is_counted(
     assert await first_agent.error_code("agent.spawn", name="somebody") == "permission-denied"
 
 
-async def test_what_waits_for_approval_is_refused(agent_api: GatewayFixture) -> None:
-    """A right alone does not open it."""
-    agent_api.authorizer.add("asks", "t3", ALL_TOOLS, approval_required=("tool:pod/*",))
-    agent = AgentApiCaller(agent_api, "t3")
-    assert await agent.error_code("pod.write", path="x", content="y") == "permission-denied"
-    assert (await agent.request("identity.sign"))["error"]["data"]["code"] == "identity-disabled"
-    await agent.http.aclose()
-
-
 async def test_a_secret_that_was_given(
     agent_api: GatewayFixture,
     first_agent: AgentApiCaller,
     second_agent: AgentApiCaller,
     api: ApiBox,
 ) -> None:
-    """By name, to whom the manifest gives it."""
+    """By name, for agents that the manifest grants it."""
     api.paths.moved_secrets.mkdir(exist_ok=True)
     (api.paths.moved_secrets / "A_SECRET").write_text("the value")
     assert await first_agent.call("secret.get", name="A_SECRET") == {
@@ -298,7 +289,7 @@ async def test_only_the_gateway_calls_for_an_agent(api: ApiBox) -> None:
 async def test_a_message_from_before_the_end_of_its_agent(
     agent_api: GatewayFixture, first_agent: AgentApiCaller
 ) -> None:
-    """What is left of its calls is refused: who an agent was is no right."""
+    """Its remaining calls are refused: a former identity is no right."""
     caller = agent_api.authorizer.identify("t1")
     agent_api.authorizer.remove(FIRST_AGENT_ID)
     for method, params in (("secret.get", {"name": "A_SECRET"}), ("agent.list", {}), ("hello", {})):

@@ -4,6 +4,10 @@ from typing import Any
 
 import httpx
 import pytest
+from support.agent_api_caller import (
+    ALL_TOOLS,
+    AgentApiCaller,
+)
 from support.fake_authorizer import right
 from support.gateway_fixture import GatewayFixture
 
@@ -12,7 +16,7 @@ WAITS = ("tool:pod/*", "spawn:helper", "host:*.example.com")
 
 @pytest.fixture
 def asks(gateway: GatewayFixture) -> Any:
-    """Calls the agent API as an agent that must ask for three kinds of action."""
+    """Calls the agent API as an agent that must request approval for three kinds of action."""
     rights = [right("tool", "call", "pod/read"), right("agent", "spawn", "*")]
     gateway.authorizer.add("asks", "a-token", rights, approval_required=WAITS, children=("helper",))
 
@@ -31,7 +35,7 @@ def asks(gateway: GatewayFixture) -> Any:
 async def test_a_person_is_asked_with_the_real_parameters(
     gateway: GatewayFixture, asks: Any
 ) -> None:
-    """Denied while nobody approves; then it goes on, here to an API that is not there."""
+    """Denied while no approver decides; then it is forwarded, here to an API that is not running."""
     assert await asks("pod.read", path="x") == "permission-denied"
     assert await asks("agent.spawn", name="helper") == "permission-denied"
     assert gateway.authorizer.approval_requests == [
@@ -45,13 +49,13 @@ async def test_a_person_is_asked_with_the_real_parameters(
 async def test_nobody_is_asked_for_what_is_refused_anyway(
     gateway: GatewayFixture, asks: Any
 ) -> None:
-    """A right comes first."""
+    """A right is checked first."""
     assert await asks("pod.write", path="x", content="y") == "permission-denied"
     assert gateway.authorizer.approval_requests == []
 
 
 async def test_asked_ahead(gateway: GatewayFixture, asks: Any) -> None:
-    """For what waits, in its own words; anything else is no question."""
+    """For actions that need approval, with its own comment; anything else is invalid."""
     gateway.authorizer.approves = True
     request = {"parameters": {"path": "z"}, "reason": "to keep it"}
     assert await asks("approval.request", kind="tool", value="pod/read", **request) == {
@@ -67,3 +71,12 @@ async def test_asked_ahead(gateway: GatewayFixture, asks: Any) -> None:
     ):  # fmt: skip
         assert await asks("approval.request", **wrong) == "validation"
     assert len(gateway.authorizer.approval_requests) == 2
+
+
+async def test_what_waits_for_approval_is_refused(agent_api: GatewayFixture) -> None:
+    """A right alone does not open it."""
+    agent_api.authorizer.add("asks", "t3", ALL_TOOLS, approval_required=("tool:pod/*",))
+    agent = AgentApiCaller(agent_api, "t3")
+    assert await agent.error_code("pod.write", path="x", content="y") == "permission-denied"
+    assert (await agent.request("identity.sign"))["error"]["data"]["code"] == "identity-disabled"
+    await agent.http.aclose()

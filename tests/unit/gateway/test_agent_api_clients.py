@@ -19,7 +19,7 @@ from agentbox.gateway.connections.connection_quota import MAX_PER_AGENT
 
 @pytest.fixture
 async def agent_api(gateway: GatewayFixture) -> GatewayFixture:
-    """An agent API whose agent holds every tool; no API stands behind it."""
+    """An agent API whose agent may use every tool; there is no API behind it."""
     gateway.authorizer.set_rights("one", [right("tool", "call", "*")])
     return gateway
 
@@ -29,7 +29,8 @@ def url(gateway: GatewayFixture) -> str:
 
 
 async def test_the_client_that_waits(agent_api: GatewayFixture) -> None:
-    """Calls, typed refusals, an unreachable API told as such, and another call after the connection was idle or cut."""
+    """Calls, typed errors, a distinct error for an unreachable API, and another call after the
+    connection was idle or cut."""
 
     def talk() -> None:
         with AgentApiClient(url(agent_api), TOKEN) as mine:
@@ -59,7 +60,7 @@ async def test_the_client_that_is_awaited(agent_api: GatewayFixture) -> None:
 
 
 def test_without_its_variables_or_without_an_agent_api(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each is told in a sentence."""
+    """Each is reported with a message."""
     monkeypatch.delenv("AGENTBOX_URL", raising=False)
     with pytest.raises(AgentApiUnreachable, match="AGENTBOX_URL is not set"):
         AgentApiClient()
@@ -80,7 +81,7 @@ async def ctl(
 
 
 async def test_the_command(agent_api: GatewayFixture) -> None:
-    """JSON in, `{ok, result}` out; 1 for a refusal, 2 for wrong words."""
+    """JSON in, `{ok, result}` out; 1 for an error, 2 for invalid arguments."""
     code, output = await ctl(agent_api, "hello")
     assert (code, output["ok"], output["result"]["agent"]["id"]) == (0, True, "one")
     code, output = await ctl(agent_api, "tool.invoke", "-", stdin_text='{"name": "no/tool"}')
@@ -102,7 +103,8 @@ async def stays_open(reader: asyncio.StreamReader) -> bool:
 
 
 async def test_who_hogs_connections_loses_its_own(agent_api: GatewayFixture) -> None:
-    """An agent that keeps 100, and 200 strangers: the other agent's kept connection stays, and new ones are served."""
+    """An agent that keeps 100, and 200 unauthenticated ones: the other agent's kept connection
+    stays, and new ones are served."""
     agent_api.authorizer.add("two", "another", [])
     async with httpx.AsyncClient(
         trust_env=False, headers={"Authorization": "Bearer another"}
@@ -153,7 +155,8 @@ class Mcp:
 
 
 async def test_mcp(agent_api: GatewayFixture) -> None:
-    """Initialize in a version of the client's choice, list, call, ping; a refusal is a result that says so."""
+    """Initialize in a version of the client's choice, list, call, ping; an error is a result that
+    says so."""
     client = Mcp(agent_api)
     for requested, expected in (
         *((version, version) for version in VERSIONS),

@@ -1,4 +1,4 @@
-"""A call that takes too long is an error for who made it, and nothing for the others."""
+"""A call that takes too long is an error for its caller, and does not affect others."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ ASK = {"title": "work"}
 
 @contextmanager
 def stopped(api: ApiBox) -> Iterator[None]:
-    """The API answers nobody."""
+    """The API never answers."""
     assert api.process is not None
     os.kill(api.process.pid, signal.SIGSTOP)
     try:
@@ -37,7 +37,8 @@ async def test_a_tool_has_its_time(
     first_agent: AgentApiCaller,
     second_agent: AgentApiCaller,
 ) -> None:
-    """limits.tool_timeout_seconds, named in the error. Another agent's call goes on in its own time, and is answered."""
+    """limits.tool_timeout_seconds, named in the error. Another agent's call takes its own time, and
+    is answered."""
     agent_api.authorizer.add(
         FIRST_AGENT_ID, "t1", ALL_TOOLS, name="one", limits={"tool_timeout_seconds": 0.2}
     )

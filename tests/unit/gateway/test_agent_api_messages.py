@@ -36,14 +36,15 @@ MALFORMED: list[tuple[bytes, int]] = [
 async def test_malformed_messages_get_errors_of_json_rpc(
     first_agent: AgentApiCaller, message: bytes, number: int
 ) -> None:
-    """200 with an error; the connection and the box go on."""
+    """200 with an error; the connection and the box continue."""
     response = await first_agent.post(message)
     assert (response.status_code, response.json()["error"]["code"]) == (200, number)
     assert (await first_agent.call("hello"))["agent"]["id"] == FIRST_AGENT_ID
 
 
 async def test_no_argument_is_a_fault_of_the_box(first_agent: AgentApiCaller) -> None:
-    """What is too long for a path, half of a pair, or out of all bounds is said to be the agent's."""
+    """Values too long for a path, lone surrogates, or out of bounds are reported as the agent's
+    error."""
     odd = ("x" * 70_000, "\ud800", 10**400)
     calls = [
         (tool, name, value)
@@ -72,7 +73,7 @@ async def test_no_argument_is_a_fault_of_the_box(first_agent: AgentApiCaller) ->
 async def test_a_batch_is_worked_off_in_order_and_a_notification_is_not_answered(
     first_agent: AgentApiCaller,
 ) -> None:
-    """Ids come back as they were; an id of null is no notification."""
+    """Ids are returned unchanged; an id of null is no notification."""
     calls = [{"jsonrpc": "2.0", "id": number, "method": "hello"} for number in ("a", 2, None, 1.5)]
     output = await first_agent.post([*calls, {"jsonrpc": "2.0", "method": "hello"}, 7])
     assert [answer["id"] for answer in output.json()] == ["a", 2, None, 1.5, None]
@@ -84,7 +85,7 @@ async def test_a_batch_is_worked_off_in_order_and_a_notification_is_not_answered
 async def test_a_message_has_its_most(
     agent_api: GatewayFixture, first_agent: AgentApiCaller
 ) -> None:
-    """413 at limits.frame, told before the whole of it was read."""
+    """413 at limits.frame, sent before all of it was read."""
     agent_api.authorizer.add("small", "t4", ALL_TOOLS, limits={"frame": 1000})
     agent = AgentApiCaller(agent_api, "t4")
     await first_agent.call("pod.write", path="x", content="y" * 2000)
@@ -103,7 +104,7 @@ async def test_a_message_has_its_most(
 async def test_a_flood_costs_the_agent_that_makes_it(
     agent_api: GatewayFixture, first_agent: AgentApiCaller, second_agent: AgentApiCaller
 ) -> None:
-    """Past its bucket it is told to wait; the other is answered all the while."""
+    """Beyond its rate it is told to wait; the other is served all the while."""
     calls = [{"jsonrpc": "2.0", "id": 1, "method": "hello"}] * 100
 
     async def flood() -> int:

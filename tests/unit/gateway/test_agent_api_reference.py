@@ -1,4 +1,4 @@
-"""docs/agent-api.md: fresh, whole, and its commands print what it says."""
+"""docs/agent-api.md: fresh, complete, and its commands print what it shows."""
 
 import asyncio
 import re
@@ -14,7 +14,7 @@ from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS
 
 
 def test_the_page_is_fresh() -> None:
-    """The committed copy is what the tables give."""
+    """The committed copy equals the tables."""
     assert TARGET.read_text() == page(), f"stale; run `{COMMAND}`"
 
 
@@ -26,7 +26,7 @@ def test_every_method_is_on_the_page() -> None:
 
 @pytest.mark.parametrize("tool", [*TOOLS, *AGENT_TOOLS], ids=lambda tool: tool.name)
 def test_a_tool_is_described(tool) -> None:  # type: ignore[no-untyped-def]
-    """Its summary is a sentence, and what it needs is what it takes."""
+    """Its summary is a sentence, and its required arguments are arguments."""
     assert tool.summary.endswith(".")
     assert {*tool.path, *tool.required} <= set(tool.arguments)
 

@@ -1,4 +1,5 @@
-"""The gateway's authority against a real agent-host: who is known, what is allowed, and what a loss takes back."""
+"""The gateway's authorizer against a real agent-host: known agents, their rights, and the effect of
+a lost connection."""
 
 import asyncio
 import subprocess
@@ -82,7 +83,7 @@ async def test_its_own_token_names_the_agent(
 
 
 async def test_only_the_hash_is_kept(adapter: LocalProcessOrchestrator, box: AgentHostBox) -> None:
-    """No file of the box holds the token."""
+    """No file of the box has the token."""
     handle, token = await started(adapter)
     result = subprocess.run(
         ["grep", "-rlF", "--exclude-dir=streams", token, box.paths.prefix],
@@ -117,7 +118,7 @@ async def test_a_policy_decides_below_the_ceiling(
 async def test_the_end_of_an_agent_ends_its_token(
     adapter: LocalProcessOrchestrator, authorizer: AuthorizationCache
 ) -> None:
-    """Whoever waits is told, and the standing that somebody kept is worth nothing."""
+    """Waiting calls are notified, and a stored authorization is no longer valid."""
     handle, token = await started(adapter)
     caller = await authorization_of(authorizer, token)
     cut = authorizer.revocation(caller)
@@ -135,7 +136,7 @@ async def test_the_end_of_an_agent_ends_its_token(
 async def test_a_token_of_an_earlier_life(
     adapter: LocalProcessOrchestrator, authorizer: AuthorizationCache
 ) -> None:
-    """A restart makes a new token; the old one is unknown."""
+    """A restart issues a new token; the old one is unknown."""
     handle, token = await started(adapter, restart="always")
     await adapter.signal(handle, "INT")
     async for item in adapter.stream(handle.agent_id):
@@ -149,7 +150,8 @@ async def test_a_token_of_an_earlier_life(
 
 
 async def test_a_lost_connection_takes_everything_back(tmp_path: Path) -> None:
-    """agent-host killed: open futures are done and nobody is known; its next start is followed by itself."""
+    """agent-host killed: open futures are done and no agent is known; its next start is followed
+    automatically."""
     box = AgentHostBox(tmp_path, manifest=MANIFEST, scale=100)
     box.start()
     try:

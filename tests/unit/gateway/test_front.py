@@ -28,12 +28,12 @@ from agentbox.gateway.connections.protocol_sniffer import ProtocolSniffer, detec
     ],
 )
 def test_the_first_line_decides(data: bytes, kind: str | None) -> None:
-    """By the form of the target; nothing is decided before it has begun."""
+    """By the form of the target; nothing is decided before it begins."""
     assert detect_protocol(data) == kind
 
 
 def test_empty_lines_before_a_request_are_not_kept() -> None:
-    """However many come, and though no line follows them."""
+    """However many arrive, and though no line follows them."""
 
     async def flood() -> None:
         near, far = socket.socketpair()
@@ -57,6 +57,6 @@ def test_empty_lines_before_a_request_are_not_kept() -> None:
 
 
 def test_every_cut_of_a_line_decides_alike() -> None:
-    """However the bytes come in, no prefix says one thing and a longer one another."""
+    """However the bytes are split, a prefix and a longer one never lead to different decisions."""
     for line, kind in ((b"CONNECT a:1 HTTP/1.1\r\n", "proxy"), (b"POST /rpc HTTP/1.1\r\n", "http")):
         assert {detect_protocol(line[:length]) for length in range(len(line) + 1)} == {None, kind}

@@ -37,7 +37,7 @@ def test_only_loopback_is_bound(box: GatewayBox) -> None:
 
 @pytest.mark.timed
 def test_a_silent_stranger_is_cut(box: GatewayBox) -> None:
-    """Who connects and says nothing holds the connection for five seconds and no longer."""
+    """A client that connects and sends nothing keeps the connection for five seconds and no longer."""
     with socket.create_connection(("127.0.0.1", box.port)) as unauthenticated:
         unauthenticated.settimeout(8)
         began = time.monotonic()
@@ -47,7 +47,8 @@ def test_a_silent_stranger_is_cut(box: GatewayBox) -> None:
 
 @pytest.mark.timed
 def test_a_thousand_that_say_nothing_hold_up_nobody(box: GatewayBox) -> None:
-    """The oldest give way: a request is answered at once meanwhile, and the program has no more descriptors than it is to."""
+    """The oldest are closed: a request is answered at once meanwhile, and the program has no more
+    descriptors than its limit."""
     silent = [socket.create_connection(("127.0.0.1", box.port)) for _ in range(900)]
     began = time.monotonic()
     assert httpx.get(f"http://127.0.0.1:{box.port}/").status_code == 404
@@ -58,13 +59,14 @@ def test_a_thousand_that_say_nothing_hold_up_nobody(box: GatewayBox) -> None:
 
 
 def test_its_state_is_its_own(box: GatewayBox) -> None:
-    """Budgets spent are kept in a folder that is closed to others."""
+    """Used budgets are stored in a directory that is closed to others."""
     assert stat.S_IMODE((box.paths.state / "gateway").stat().st_mode) == 0o700
 
 
 @pytest.mark.timed
 def test_it_ends_within_its_stop_budget_whoever_is_connected(tmp_path: Path) -> None:
-    """SIGTERM: exit code 0 within the 2 s that supervisord gives, the note withdrawn; started again at once it listens."""
+    """SIGTERM: exit code 0 within the 2 s that supervisord allows, the ready file removed;
+    restarted at once it listens."""
     with GatewayBox(tmp_path) as box, socket.create_connection(("127.0.0.1", box.port)):
         began = time.monotonic()
         assert box.stop() == 0
@@ -78,7 +80,7 @@ def test_it_ends_within_its_stop_budget_whoever_is_connected(tmp_path: Path) -> 
 
 
 def test_a_taken_port_is_told_in_a_sentence(box: GatewayBox, tmp_path: Path) -> None:
-    """Exit code 7, and who is in the way is named by its port."""
+    """Exit code 7, and the port in use is named."""
     second = GatewayBox(tmp_path, api=box.plan.api)
     with pytest.raises(RuntimeError, match=f"cannot listen on 127.0.0.1:{box.port}"):
         second.start()

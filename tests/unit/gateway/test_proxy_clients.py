@@ -26,7 +26,7 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 
 @pytest.fixture
 def files(tmp_path: Path) -> Iterator[tuple[Path, int]]:
-    """A folder, and the port of a server that shows it."""
+    """A directory, and the port of a server that serves it."""
     directory = tmp_path / "files"
     directory.mkdir()
     with http.server.ThreadingHTTPServer(
@@ -42,7 +42,7 @@ def files(tmp_path: Path) -> Iterator[tuple[Path, int]]:
 async def run(
     gateway: GatewayFixture, *argv: str, cwd: Path | None = None, token: str = TOKEN
 ) -> tuple[int, str]:
-    """With the variables that an agent has, and nothing else that says proxy."""
+    """With the variables that an agent has, and no other proxy setting."""
     proxy = f"http://agent:{token}@127.0.0.1:{gateway.port}"
     env = {
         "PATH": environment()["PATH"], "HOME": str(gateway.config.paths.prefix), "GIT_TERMINAL_PROMPT": "0", "GIT_CONFIG_NOSYSTEM": "1",
@@ -118,7 +118,7 @@ async def test_curl_by_tls(
 async def test_git_clones_and_fetches(
     gateway: GatewayFixture, files: tuple[Path, int], tmp_path: Path
 ) -> None:
-    """A repository over plain HTTP; without the right, git says the status and fails."""
+    """A repository over plain HTTP; without the right, git prints the status and fails."""
     directory, port = files
     work, bare = directory / "work", directory / "it.git"
     subprocess.run(["git", "init", "-q", work], check=True)
@@ -158,7 +158,8 @@ async def test_pip_installs(
 
 
 async def test_node_fetches(gateway: GatewayFixture, files: tuple[Path, int]) -> None:
-    """By the proxy variables, which node heeds where it is told to (from version 24), else by CONNECT with its own hands."""
+    """By the proxy variables, which node uses if configured (from version 24), else by CONNECT in
+    the test itself."""
     node = shutil.which("node")
     if node is None:
         pytest.skip("node is not installed here")
@@ -176,7 +177,7 @@ async def test_node_fetches(gateway: GatewayFixture, files: tuple[Path, int]) ->
 
 
 def _wheel(path: Path) -> None:
-    """The smallest that pip takes."""
+    """The smallest that pip accepts."""
     info = "tiny_thing-1.0.dist-info"
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("tiny_thing.py", "value = 42\n")

@@ -2,33 +2,16 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
 
 import pytest
 from support.fake_authorizer import right
-from support.gateway_fixture import TOKEN, GatewayFixture, serve_tcp
-
-Start = Callable[..., Awaitable[GatewayFixture]]
-Talk = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
-AUTH = f"Proxy-Authorization: Bearer {TOKEN}\r\n"
-
-
-def answering(response: bytes, seen: list[bytes], length: int = 0) -> Talk:
-    """A server that keeps the head and `length` bytes of a body, and answers these bytes."""
-
-    async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        seen.append(await reader.readuntil(b"\r\n\r\n") + await reader.readexactly(length))
-        writer.write(response)
-        await writer.drain()
-
-    return talk
-
-
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi"
+from support.gateway_fixture import GatewayFixture, serve_tcp
+from support.proxy_requests import AUTH, OK, Start, answering
 
 
 async def test_a_request_is_written_anew(gateway: GatewayFixture) -> None:
-    """Host is the target's, hop-by-hop and proxy headers are gone, those that Connection names too; one length."""
+    """Host is the target's, hop-by-hop and proxy headers are removed, those that Connection names
+    too; one length."""
     seen: list[bytes] = []
     async with serve_tcp(answering(OK, seen, 3)) as port:
         output = await gateway.send_raw(
@@ -44,7 +27,8 @@ async def test_a_request_is_written_anew(gateway: GatewayFixture) -> None:
 
 
 async def test_an_answer_is_written_anew(gateway: GatewayFixture) -> None:
-    """Both framings in one: the chunks count, and one framing goes on; headers of the connection stay behind."""
+    """Both framings in one: the chunks count, and one framing is forwarded; headers of the
+    connection are removed."""
     response = (
         b"HTTP/1.1 200 Fine\r\nContent-Length: 99\r\nTransfer-Encoding: chunked\r\nConnection: X-Hop\r\nX-Hop: 1\r\nX-End: 2\r\n"
         b"Proxy-Authenticate: Basic\r\n\r\n2\r\nhi\r\n0\r\nX-Trailer: 1\r\n\r\n"
@@ -105,7 +89,7 @@ async def test_method_and_path_are_asked_for(gateway: GatewayFixture) -> None:
 async def test_a_header_that_names_another_method_or_path_is_refused(
     gateway: GatewayFixture, header: str
 ) -> None:
-    """Some servers obey it: what was decided on would not be what is done."""
+    """Some servers apply it: the decision would be about another method than the one executed."""
     seen: list[bytes] = []
     async with serve_tcp(answering(OK, seen)) as port:
         gateway.authorizer.set_rights(
@@ -155,7 +139,8 @@ async def test_what_a_proxy_would_say_is_not_passed_on(gateway: GatewayFixture) 
 
 
 async def test_a_redirect_is_the_clients_next_request(start: Start) -> None:
-    """To the metadata address: 302 comes back as it is, and the request that follows it is refused."""
+    """To the metadata address: 302 is returned unchanged, and the request that follows it is
+    refused."""
     response = b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/latest/\r\nContent-Length: 0\r\n\r\n"
     async with serve_tcp(answering(response, [])) as port:
         gateway = await start(allow_private=[f"127.0.0.1:{port}"])
@@ -213,7 +198,7 @@ SMUGGLING = {
 async def test_what_two_parsers_may_read_in_two_ways_is_refused(
     gateway: GatewayFixture, case: str
 ) -> None:
-    """400 or 501, the connection is closed, and no second request comes out of it at the target."""
+    """400 or 501, the connection is closed, and the target gets no second request from it."""
     seen: list[bytes] = []
     async with serve_tcp(answering(OK, seen)) as port:
         smuggled = f"GET http://127.0.0.1:{port}/smuggled HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n"
@@ -243,7 +228,8 @@ async def test_odd_first_lines(gateway: GatewayFixture, first: str) -> None:
 async def test_a_slow_head_is_cut_and_holds_up_nobody(
     gateway: GatewayFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """300 strangers drip; the oldest give way, and an agent is served at once meanwhile; the rest end at their time."""
+    """300 unauthenticated connections send single bytes; the oldest are closed, and an agent is
+    served at once meanwhile; the rest end in time."""
     monkeypatch.setattr("agentbox.gateway.proxy.session.HEAD_SECONDS", 2.0)
     dripping = [await asyncio.open_connection("127.0.0.1", gateway.port) for _ in range(300)]
     for _, writer in dripping:
@@ -274,7 +260,7 @@ async def test_a_head_without_end_is_431(gateway: GatewayFixture) -> None:
 
 
 async def test_an_answer_that_is_no_http_is_502(gateway: GatewayFixture) -> None:
-    """Nonsense, two lengths, a switch of protocols that nobody asked for, a head without end, and silence."""
+    """Nonsense, two lengths, an unrequested switch of protocols, a head without end, and silence."""
     for response in (b"SSH-2.0-x\r\n", b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab", b"",
                    b"HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n", b"HTTP/1.1 200 OK\r\nX: " + b"a" * 100_000):  # fmt: skip
         async with serve_tcp(answering(response, [])) as port:
@@ -282,55 +268,3 @@ async def test_an_answer_that_is_no_http_is_502(gateway: GatewayFixture) -> None
                 f"GET http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
             )
         assert output.startswith(b"HTTP/1.1 502 "), (response[:40], output[:60])
-
-
-async def test_a_large_body_passes_both_ways_at_the_pace_of_the_slower(
-    gateway: GatewayFixture,
-) -> None:
-    """32 MiB up and down, byte for byte, and a client that waits for 100 Continue is told to go on."""
-    size = 32 << 20
-
-    async def back(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        body = await reader.readexactly(size)
-        writer.write(b"HTTP/1.1 200 OK\r\n\r\n" + body)  # its end is the connection's
-        await writer.drain()
-
-    async with serve_tcp(back) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
-        writer.write(
-            f"PUT http://127.0.0.1:{port}/ HTTP/1.0\r\n{AUTH}Content-Length: {size}\r\n\r\n".encode()
-        )
-        writer.write(bytes(range(256)) * (size >> 8))
-        head = await reader.readuntil(b"\r\n\r\n")
-        assert head.startswith(b"HTTP/1.1 200 ")
-        assert await reader.read() == bytes(range(256)) * (size >> 8)
-    seen: list[bytes] = []
-    async with serve_tcp(answering(OK, seen, 2)) as port:
-        reader, writer = await asyncio.open_connection("127.0.0.1", gateway.port)
-        writer.write(
-            f"PUT http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}Content-Length: 2\r\nExpect: 100-continue\r\n\r\n".encode()
-        )
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 100 ")
-        writer.write(b"ok")
-        assert (await reader.readuntil(b"hi")).startswith(b"HTTP/1.1 200 ")
-    assert seen[0].endswith(b"\r\n\r\nok")
-    assert b"Expect" not in seen[0]
-
-
-async def test_head_and_304_have_no_body(gateway: GatewayFixture) -> None:
-    """The length that is told stays, and the next answer on the connection is the next answer."""
-    for method, response in (
-        ("HEAD", b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n"),
-        ("GET", b"HTTP/1.1 304 Not Modified\r\nETag: x\r\n\r\n"),
-    ):
-        async with (
-            serve_tcp(answering(response, [])) as port,
-            serve_tcp(answering(OK, [])) as other,
-        ):
-            output = await gateway.send_raw(
-                f"{method} http://127.0.0.1:{port}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n"
-                f"GET http://127.0.0.1:{other}/ HTTP/1.1\r\nHost: x\r\n{AUTH}\r\n".encode()
-            )
-        assert output.split(b"\r\n\r\n")[-1] == b"hi"
-        assert output.count(b"HTTP/1.1 ") == 2

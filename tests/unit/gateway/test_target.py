@@ -23,7 +23,7 @@ from agentbox.policy.patterns.hosts import HostPattern
     ],
 )
 def test_one_form(text: str, value: str) -> None:
-    """Case, a dot at the end, other scripts and long forms of addresses all come to one."""
+    """Case, a final dot, other scripts and long forms of addresses all become one."""
     assert parse_connect(text).value == value
 
 
@@ -47,7 +47,7 @@ def test_no_target(text: str) -> None:
     ["2130706433", "0x7f000001", "0x7f.1", "017700000001", "127.1", "0177.0.0.1", "1.2.3.4.5", "0"],
 )
 def test_odd_spellings_of_an_address_are_no_address(host: str) -> None:
-    """Decimal, octal, hex and shortened forms, which a resolver would take."""
+    """Decimal, octal, hex and shortened forms, which a resolver would accept."""
     for read, text in ((parse_connect, f"{host}:80"), (parse_url, f"http://{host}/")):
         with pytest.raises(ProxyRefusal) as caught:
             read(text)

@@ -99,7 +99,8 @@ def said(client: BoxClient, agent_id: str) -> list[str]:
 async def test_an_agent_at_the_agent_api_and_through_the_proxy(
     box: tuple[ApiBox, GatewayBox],
 ) -> None:
-    """Who it is, memory of its own, its children; the granted server by the proxy, the other not, and nothing past it."""
+    """Its identity, memory of its own, its children; the granted server by the proxy, the other
+    not, and nothing past it."""
     api, _ = box
     with api.client() as client:
         agent = client.call("spawn", body={"name": "once", "agent": "once"})
@@ -147,7 +148,7 @@ async def test_calls_of_agents_leave_no_line_in_the_logs(box: tuple[ApiBox, Gate
 async def test_an_agent_lives_through_the_death_of_the_gateway(
     box: tuple[ApiBox, GatewayBox],
 ) -> None:
-    """SIGKILL: its calls fail for a while and then go on, by the same token, in the same process."""
+    """SIGKILL: its calls fail for a while and then succeed, by the same token, in the same process."""
     api, gateway = box
     with api.client() as client:
         agent_id = client.call("spawn", body={"name": "loops", "agent": "loops"})["handle"][
@@ -171,7 +172,8 @@ async def test_an_agent_lives_through_the_death_of_the_gateway(
 
 
 async def test_an_agent_starts_another_and_talks_to_it(box: tuple[ApiBox, GatewayBox]) -> None:
-    """Spawn by name, send, recv, status, terminate; another's child, a name it was not given, and a second parent are refused."""
+    """Spawn by name, send, recv, status, terminate; another's child, a name without a grant, and a
+    second parent are refused."""
     api, gateway = box
     url = f"http://127.0.0.1:{gateway.port}"
     with api.client() as client:

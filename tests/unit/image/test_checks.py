@@ -26,7 +26,7 @@ def root_of(tree: Tree, name: str = "base") -> ImageRoot:
 
 
 def test_links_are_followed_as_a_kernel_would(tree: Tree) -> None:
-    """Absolute, relative, through folders that are links; what leads nowhere or in a circle is found."""
+    """Absolute, relative, through directories that are links; dangling and circular ones are found."""
     tree.link("lib", "usr/lib", "o")
     tree.file("usr/lib/x.so.1", b"", "o")
     tree.link("usr/lib/x.so", "x.so.1", "o")
@@ -45,7 +45,8 @@ def test_links_are_followed_as_a_kernel_would(tree: Tree) -> None:
 
 
 def test_only_listed_folders_are_the_boxs(tree: Tree) -> None:
-    """A set-id bit, a group write bit and a foreign owner are found; the box's own folders are not."""
+    """A set-id bit, a group write bit and a foreign owner are found; the box's own directories are
+    not."""
     tree.directory("workspace")
     tree.directory("tmp")
     assert unexpected_modes(root_of(tree)) == []
@@ -58,7 +59,7 @@ def test_only_listed_folders_are_the_boxs(tree: Tree) -> None:
 
 
 def test_a_store_path_is_found(tree: Tree) -> None:
-    """In the bytes of a file or as a link's target; the bare words `/nix/store/` in a text are no path."""
+    """In the bytes of a file or as a link's target; the bare text `/nix/store/` is not a path."""
     tree.file("doc", b"lives in /nix/store/ and nowhere else", "o")
     assert store_references(root_of(tree)) == []
     path = "/nix/store/" + "0123456789abcdfghijklmnpqrsvwxyz" + "-x"
@@ -100,7 +101,7 @@ def test_a_library_that_is_missing_is_named(tree: Tree) -> None:
 
 
 def test_a_foreign_machine_is_named(tree: Tree) -> None:
-    """A file for another processor has no place in the image."""
+    """A file for another processor does not belong in the image."""
     tree.file("usr/bin/sh", SHELL.read_bytes(), "deb:dash", 0o755)
     other = "arm64" if arch_of_this_machine() == "amd64" else "amd64"
     assert missing_libraries(root_of(tree), other) == [
@@ -133,7 +134,7 @@ def test_the_budget_is_held(tmp_path: Path, budget: int, count: int) -> None:
 
 
 def test_an_empty_image_passes_nothing(tmp_path: Path) -> None:
-    """The runner refuses an image without files, whatever it was asked."""
+    """The runner rejects an image without files, whatever the checks."""
     from agentbox.host.image.check.__main__ import main
 
     tree = Tree(tmp_path / "t")

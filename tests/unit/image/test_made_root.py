@@ -14,13 +14,13 @@ TRIPLET = f"{platform.machine()}-linux-gnu"
 
 @pytest.fixture
 def loader() -> Path:
-    """This machine's loader, by the name that every ELF file of its kind asks for."""
+    """This machine's loader, by the name that every ELF file of its kind requests."""
     return next(Path(f"/usr/lib/{TRIPLET}").glob("ld-linux*.so.*")).resolve()
 
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A tree that holds `env` with the libraries it needs."""
+    """A tree that has `env` with the libraries it needs."""
     tree = tmp_path / "tree"
     for file in ("/usr/bin/env", f"/usr/lib/{TRIPLET}/libc.so.6"):
         place = tree / file.lstrip("/")
@@ -30,7 +30,8 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_the_first_tree_wins_and_links_stay(tmp_path: Path, loader: Path) -> None:
-    """Folders are joined; a path of two trees is the first's; a link keeps its target, also one to a folder."""
+    """Directories are joined; a path of two trees is the first's; a link keeps its target, also one
+    to a directory."""
     for name, text in (("one", "first"), ("two", "second")):
         folder = tmp_path / name / "etc/app"
         folder.mkdir(parents=True)
@@ -55,7 +56,7 @@ def test_a_program_sees_only_what_it_is_given(tmp_path: Path, tree: Path, loader
 
 
 def test_a_missing_file_is_named(tmp_path: Path, tree: Path, loader: Path) -> None:
-    """A feature that lacks a package says which file no package has."""
+    """A feature that lacks a package reports the file that no package has."""
     root = MergedRoot.merged([tree], loader, tmp_path / "root")
     with pytest.raises(AgentboxError, match="cannot read /etc/app: it is in no package"):
         root.text("etc/app")

@@ -1,4 +1,4 @@
-"""TeX Live's system files say what the packages say, in the forms that its programs read."""
+"""TeX Live's system files match the packages, in the forms that its programs read."""
 
 from pathlib import Path
 
@@ -33,8 +33,9 @@ def root_of(folder: Path, files: dict[str, str]) -> MergedRoot:
 
 
 def test_the_files_of_the_system(tmp_path: Path) -> None:
-    """Languages, one font map under both names, the settings of all packages, and what each tree holds. No format of
-    an engine that dumps differently each time is made: its program would not even be found here."""
+    """Languages, one font map under both names, the settings of all packages, and the content of
+    each tree. No format of an engine that dumps differently each time is made: its program would
+    not even be found here."""
     texlive.make(root_of(tmp_path, FILES), tmp_path / "out")
     var = tmp_path / "out/var/lib/texmf"
     assert (var / "tex/generic/config/language.dat").read_text() == "english hyphen.tex\n"
@@ -59,7 +60,7 @@ def test_the_files_of_the_system(tmp_path: Path) -> None:
 
 
 def test_twice_is_the_same(tmp_path: Path) -> None:
-    """Two runs give equal bytes."""
+    """Two runs produce equal bytes."""
     made = []
     for name in ("a", "b"):
         texlive.make(root_of(tmp_path / name, FILES), tmp_path / name / "out")

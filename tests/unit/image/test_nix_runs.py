@@ -1,4 +1,4 @@
-"""What Nix says becomes stages, and a failure becomes one sentence with the right exit code."""
+"""The output of Nix becomes stages, and a failure becomes one sentence with the right exit code."""
 
 import json
 import subprocess
@@ -48,7 +48,7 @@ def end(activity: int) -> str:
 
 
 def test_one_stage_at_a_time() -> None:
-    """Two builds at once show the older; the other is shown when that ends."""
+    """Of two builds at once the older is shown; the other is shown when that ends."""
     progress = Recorded()
     watch = BuildLog(progress)
     for line in (
@@ -92,7 +92,7 @@ def test_a_failed_derivation_is_named_with_its_last_words() -> None:
 
 
 def test_nix_that_was_killed_says_so() -> None:
-    """It had no time to say anything: exit 6 and the signal."""
+    """It had no time to print anything: exit 6 and the signal."""
     error = _failure(BuildLog(NullProgress()), "build the image", -9)
     assert error.exit_code == ExitCode.ENGINE
     assert error.message == "cannot build the image: Nix failed: it was killed (SIGKILL)"
@@ -130,7 +130,7 @@ def test_a_lock_that_does_not_fit_asks_for_lock() -> None:
 
 
 def test_names_of_store_paths() -> None:
-    """Hash and `.drv` go; what is no store path stays."""
+    """Hash and `.drv` are removed; what is not a store path stays."""
     assert store_name(f"{STORE}-tree-base.drv") == "tree-base"
     assert store_name("x") == "x"
 
@@ -169,7 +169,8 @@ def test_untracked_sources_stop_the_build(checkout: Path) -> None:
 
 
 def test_another_manifest_is_laid_over_a_copy(checkout: Path, tmp_path: Path) -> None:
-    """The copy has the tracked files, that manifest, and the commit it was made of; it is gone afterwards."""
+    """The copy has the tracked files, that manifest, and the commit it was made from; it is removed
+    afterwards."""
     other = tmp_path / "other.toml"
     other.write_text("mine")
     with flake_reference(checkout, other, checkout / "agentbox.lock") as flake:

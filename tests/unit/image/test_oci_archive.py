@@ -1,4 +1,4 @@
-"""The archive holds one image in two spellings, and reads back as what went in."""
+"""The archive has one image in two forms, and reads back as it was written."""
 
 import json
 import tarfile
@@ -62,7 +62,7 @@ def test_both_spellings_name_the_same_blobs(image: Path) -> None:
 
 
 def test_the_config_is_the_plans(image: Path) -> None:
-    """User, entry point, ports that are published, labels, the closure over the diff ids, a fixed time."""
+    """User, entry point, published ports, labels, the closure over the diff ids, a fixed time."""
     with tarfile.open(image) as tar:
         manifest = json.loads(blob(tar, load(tar, "index.json")["manifests"][0]["digest"]))
         config = json.loads(blob(tar, manifest["config"]["digest"]))
@@ -77,7 +77,9 @@ def test_the_config_is_the_plans(image: Path) -> None:
     assert f"AGENTBOX_CLOSURE_DIGEST={closure_digest(diff_ids)}" in inner["Env"]
     homes = [entry for entry in inner["Env"] if entry.startswith("HOME=")]
     assert homes == [f"HOME={HOME}"], "agents write the workspace"
-    known = (CHECKOUT / "config/etc/passwd").read_text().splitlines()  # where curl looks next
+    known = (
+        (CHECKOUT / "config/etc/passwd").read_text().splitlines()
+    )  # the path that curl tries next
     assert [row.split(":")[5] for row in known if row.split(":")[2] == "1000"] == [HOME]
 
 
@@ -100,7 +102,7 @@ def test_layers_share_no_file(tmp_path: Path) -> None:
 
 
 def test_a_file_under_anothers_folder_name_is_refused(tmp_path: Path) -> None:
-    """A folder of one layer that is a file in another is no sharing."""
+    """A directory of one layer that is a file in another is no sharing."""
     layers = [layer(tmp_path, "base", {"etc/x/y": b"1"}), layer(tmp_path, "app", {"etc/x": b"1"})]
     with pytest.raises(AgentboxError, match="both have etc/x"):
         archive(tmp_path, layers)

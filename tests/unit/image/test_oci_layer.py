@@ -23,7 +23,7 @@ def filled(folder: Path) -> Tree:
 
 
 def test_the_tar_says_what_the_list_says(tmp_path: Path) -> None:
-    """Order by bytes, parents first; fixed time, modes, owners; no names; long paths whole."""
+    """Order by bytes, parents first; fixed time, modes, owners; no names; complete long paths."""
     tree = filled(tmp_path / "t")
     out = io.BytesIO()
     found = write_layer(tree.entries, tree.root, out)
@@ -48,7 +48,8 @@ def test_the_tar_says_what_the_list_says(tmp_path: Path) -> None:
 
 
 def test_neither_place_nor_time_matter(tmp_path: Path) -> None:
-    """Two trees in two folders pack to the same bytes, with no time and no name in the gzip header."""
+    """Two trees in two directories pack to the same bytes, with no time and no name in the gzip
+    header."""
     packed = []
     for folder in ("one", "two"):
         tree, out = filled(tmp_path / folder), io.BytesIO()

@@ -87,7 +87,8 @@ def test_the_bill_is_a_function_of_its_input(spec: dict[str, Any]) -> None:
 def test_what_a_package_states_is_taken(
     spec: dict[str, Any], make_wheel: Callable[..., Path]
 ) -> None:
-    """The paragraph `Files: *` of a deb; a wheel's field unless it is a whole text; else nothing is invented."""
+    """The paragraph `Files: *` of a deb; a wheel's field unless it is a complete text; else nothing
+    is invented."""
     assert licenses.deb_license(Path(spec["deb"][0]["path"]), "git") == "GPL-2+"
     assert licenses.deb_license(Path(spec["deb"][0]["path"]), "other") == ""
     assert licenses.wheel_license(make_wheel("bare", {"bare.py": ""})) == ""

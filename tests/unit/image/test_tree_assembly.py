@@ -1,4 +1,4 @@
-"""One path, one owner; folders are shared; a list of entries survives being written."""
+"""One path, one owner; directories are shared; a list of entries survives being written."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +16,7 @@ def by_path(tree: Tree) -> dict[str, TreeEntry]:
 
 
 def test_a_file_brings_its_folders(tree: Tree) -> None:
-    """Parents are made, belong to nobody, and are root's."""
+    """Parents are created, belong to no package, and are root's."""
     tree.file("usr/share/x/y", b"text", "deb:x")
     found = by_path(tree)
     assert found["usr/share"] == TreeEntry(path="usr/share", type="dir", mode=0o755)
@@ -70,7 +70,8 @@ def test_the_list_is_canonical(tree: Tree, tmp_path: Path) -> None:
      ("./usr/bin/x", "usr/bin/x"), ("etc/bin/x", "etc/bin/x"), ("./", "")],
 )  # fmt: skip
 def test_old_places_lead_into_usr(given: str, placed: str) -> None:
-    """`/bin`, `/lib`, `/lib64` and `/sbin` are links, so what packages put there goes where they lead."""
+    """`/bin`, `/lib`, `/lib64` and `/sbin` are links, so files that packages put there go to their
+    targets."""
     assert rules.image_path(given) == placed
 
 

@@ -8,7 +8,8 @@ from agentbox.host.image.tree.__main__ import build
 
 
 def test_links_wrappers_and_folders(tmp_path: Path) -> None:
-    """Each is where it was asked for, below usr; a wrapper hands all its arguments to the program, spaces and all."""
+    """Each is at the requested path, below usr; a wrapper passes all its arguments to the program,
+    spaces included."""
     wanted = {
         "layer": "f-x",
         "arch": "amd64",

@@ -34,7 +34,8 @@ def test_a_package_is_unpacked(tree: Tree, make_deb: Callable[..., Path]) -> Non
 
 
 def test_the_skeleton_is_the_box(tree: Tree, make_deb: Callable[..., Path]) -> None:
-    """The four links, the box's own folders with their owner, and a real /var/run, whatever base-files ships."""
+    """The four links, the box's own directories with their owner, and a real /var/run, whatever
+    base-files ships."""
     add_skeleton(tree)
     add_package(
         tree,
@@ -52,7 +53,7 @@ def test_the_skeleton_is_the_box(tree: Tree, make_deb: Callable[..., Path]) -> N
 
 
 def test_certificates_become_one_bundle(tree: Tree, make_deb: Callable[..., Path]) -> None:
-    """Sorted by name, each ending in a newline, under both names and where OpenSSL looks."""
+    """Sorted by name, each ending in a newline, under both names and where OpenSSL reads them."""
     inside = "./usr/share/ca-certificates/mozilla"
     add_package(
         tree,

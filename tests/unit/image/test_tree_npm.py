@@ -29,7 +29,8 @@ def tarball(folder: Path, members: dict[str, bytes], *, link: str = "") -> Path:
 
 
 def test_a_tarball_goes_to_each_of_its_places(tree: Tree, tmp_path: Path) -> None:
-    """Without its top folder; `bin` and `lib` inside a package stay; of the mode only the executable bit."""
+    """Without its top directory; `bin` and `lib` inside a package stay; of the mode only the
+    executable bit."""
     file = tarball(
         tmp_path,
         {"package/package.json": b"{}", "package/bin/cli.js": b"#!", "package/lib/a.js": b"1"},
@@ -59,7 +60,7 @@ def test_links_and_ways_out_are_refused(tree: Tree, tmp_path: Path) -> None:
 
 
 def test_what_bin_names_is_executable(tree: Tree, tmp_path: Path) -> None:
-    """As npm makes it, whatever mode the packer gave: one string or a table, with or without `./`."""
+    """As npm creates it, whatever mode the packer set: one string or a table, with or without `./`."""
     manifest = json.dumps({"bin": {"x": "./lib/x.js", "y": "y.js"}}).encode()
     members = {
         "package/package.json": manifest,

@@ -23,7 +23,7 @@ UNCHECKED = b"\x01\x00\x00\x00"  # flags of PEP 552: hash-based, source not look
 
 
 def test_a_wheel_is_installed(tree: Tree, make_wheel: Callable[..., Path]) -> None:
-    """Modules, final shebang, RECORD and INSTALLER; nothing says where it was built."""
+    """Modules, final shebang, RECORD and INSTALLER; nothing has the path of the build."""
     add_wheel(
         tree,
         "thing",
@@ -41,7 +41,7 @@ def test_a_wheel_is_installed(tree: Tree, make_wheel: Callable[..., Path]) -> No
 
 
 def test_a_bare_wheel_has_no_test_suite(tree: Tree, make_wheel: Callable[..., Path]) -> None:
-    """Folders named tests are left out, at any depth; a module of that name stays."""
+    """Directories named tests are left out, at any depth; a module of that name stays."""
     suites = ("thing/tests/test_a.py", "thing/deep/tests/data/tests/b.py")
     files = {
         "thing/__init__.py": "",
@@ -63,7 +63,8 @@ def test_two_wheels_may_not_fill_one_path(tree: Tree, make_wheel: Callable[..., 
 
 
 def test_byte_code_follows_the_source_only(tmp_path: Path) -> None:
-    """Equal sources give equal byte code, valid whatever the time stamps, with final paths, owned as the source is."""
+    """Equal sources produce equal byte code, valid whatever the time stamps, with final paths,
+    owned as the source is."""
     found = []
     for folder in ("one", "two"):
         tree = Tree(tmp_path / folder)
@@ -135,7 +136,7 @@ def test_the_environment_is_the_images_python(tree: Tree) -> None:
 
 
 def test_the_listing_counts_what_boot_counts(tree: Tree) -> None:
-    """Files and bytes by owner; links, folders and the listing itself are not in it."""
+    """Files and bytes by owner; links, directories and the listing itself are not in it."""
     import json
 
     tree.file("usr/bin/a", b"12345", "deb:a")

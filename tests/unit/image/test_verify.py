@@ -7,7 +7,7 @@ from small_images import archive, layer
 
 from agentbox.core.errors import AgentboxError
 from agentbox.host.image.verify.compare import first_image_difference, first_member_difference
-from agentbox.host.image.verify.members import Archive, Member, path_members
+from agentbox.host.image.verify.members import Archive, ArchiveMember, path_members
 from agentbox.host.image.verify.steps import (
     check_blobs,
     check_digests,
@@ -16,7 +16,7 @@ from agentbox.host.image.verify.steps import (
     compare_archives,
 )
 
-FILE = Member("file", "644", "0:0", 3, "a" * 64, "")
+FILE = ArchiveMember("file", "644", "0:0", 3, "a" * 64, "")
 
 
 def images(folder: Path, changed: dict[str, bytes]) -> tuple[Path, Path]:
@@ -57,30 +57,30 @@ def test_a_planted_change_is_named(tmp_path: Path, changed: dict[str, bytes], sa
     ("other", "what"),
     [
         (None, ""),
-        (Member("link", "644", "0:0", 0, "", "x"), "type"),
-        (Member("file", "755", "1:1", 4, "b" * 64, ""), "mode"),
-        (Member("file", "644", "1:1", 4, "b" * 64, ""), "owner"),
-        (Member("file", "644", "0:0", 4, "b" * 64, ""), "size"),
-        (Member("file", "644", "0:0", 3, "b" * 64, ""), "sha256"),
-        (Member("file", "644", "0:0", 3, "a" * 64, "x"), "target"),
+        (ArchiveMember("link", "644", "0:0", 0, "", "x"), "type"),
+        (ArchiveMember("file", "755", "1:1", 4, "b" * 64, ""), "mode"),
+        (ArchiveMember("file", "644", "1:1", 4, "b" * 64, ""), "owner"),
+        (ArchiveMember("file", "644", "0:0", 4, "b" * 64, ""), "size"),
+        (ArchiveMember("file", "644", "0:0", 3, "b" * 64, ""), "sha256"),
+        (ArchiveMember("file", "644", "0:0", 3, "a" * 64, "x"), "target"),
     ],
 )
-def test_the_order_of_differences(other: Member | None, what: str) -> None:
-    """Missing, type, mode, owner, size, content, link target: the first that differs is the one that is said."""
+def test_the_order_of_differences(other: ArchiveMember | None, what: str) -> None:
+    """Missing, type, mode, owner, size, content, link target: the first difference is reported."""
     found = first_member_difference("layer x", {"p": FILE}, {"p": other} if other else {})
     assert found is not None
     assert found.attribute == what
 
 
 def test_sources_are_named_before_what_follows_from_them() -> None:
-    """A changed module changes its byte code, RECORD and the listing too: the module is what is said."""
+    """A changed module changes its byte code, RECORD and the listing too: the module is reported."""
     paths = [
         "opt/agentbox/share/files/app.json",
         "s/__pycache__/a.pyc",
         "s/x.dist-info/RECORD",
         "s/z.py",
     ]
-    other = Member("file", "644", "0:0", 3, "b" * 64, "")
+    other = ArchiveMember("file", "644", "0:0", 3, "b" * 64, "")
     found = first_member_difference(
         "layer app", dict.fromkeys(paths, FILE), dict.fromkeys(paths, other)
     )
@@ -119,7 +119,7 @@ def test_the_folder_of_the_box_is_compared(tmp_path: Path) -> None:
 
 
 def test_a_file_of_a_layer_is_read(tmp_path: Path) -> None:
-    """By layer and path; what is not there is said with both."""
+    """By layer and path; a missing one is reported with both sides."""
     one, _ = images(tmp_path, {"opt/x": b"1"})
     assert Archive(one).read("app", "opt/y") == b"2"
     with pytest.raises(AgentboxError, match=r"cannot read opt/z .*layer app has no such file"):
@@ -135,7 +135,7 @@ def test_the_chain_names_the_digest_that_breaks() -> None:
 
 
 def test_store_paths_are_compared_without_owner(tmp_path: Path) -> None:
-    """The store keeps one bit of the mode and no owner: that is all that is compared of a folder."""
+    """The store keeps one bit of the mode and no owner: nothing else of a directory is compared."""
     (tmp_path / "a").mkdir()
     (tmp_path / "a/x").write_bytes(b"1")
     (tmp_path / "a/l").symlink_to("x")

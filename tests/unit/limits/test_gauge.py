@@ -1,10 +1,10 @@
-"""One warning a crossing, peaks kept."""
+"""One warning per crossing, peaks stay."""
 
 from agentbox.policy.limits.gauge import Breach, Gauge
 
 
 def test_warns_once_and_arms_again_below_half() -> None:
-    """80 % warns; staying above half says nothing more; below half the next crossing warns again."""
+    """80 % warns; staying above half warns no more; below half the next crossing warns again."""
     gauge = Gauge("memory", 100)
     told = [
         gauge.observe(value) is not None for value in (79, 80, 95, 60, 85, 50, 90, 49, 79, 81, 99)
@@ -14,7 +14,7 @@ def test_warns_once_and_arms_again_below_half() -> None:
 
 
 def test_without_a_cap_only_the_peak_is_kept() -> None:
-    """Nothing warns, whatever is seen."""
+    """Nothing warns, whatever is observed."""
     gauge = Gauge("memory", 0)
     assert [gauge.observe(value) for value in (10, 10**12, 5)] == [None, None, None]
     assert gauge.peak == 10**12

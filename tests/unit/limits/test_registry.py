@@ -1,4 +1,4 @@
-"""The registry has every limit there is, under the key that sets it."""
+"""The registry has every limit, under the key that sets it."""
 
 import json
 import subprocess
@@ -25,7 +25,7 @@ def test_every_key_of_the_manifest_has_a_row() -> None:
 
 
 def test_every_path_is_a_key_of_the_schema() -> None:
-    """A path that a breach names can be set; a row without one says its number."""
+    """A path in a breach can be set; a row without one shows its number."""
     known = json.dumps(manifest_schema())
     for row in LIMITS.values():
         assert bool(row.config_path) != (row.fixed is not None)
@@ -60,5 +60,5 @@ def test_names_are_their_own() -> None:
 
 
 def test_the_page_is_fresh() -> None:
-    """docs/limits.md is what the registry says."""
+    """docs/limits.md equals the registry."""
     assert TARGET.read_text() == page(), f"stale: run `{COMMAND}`"

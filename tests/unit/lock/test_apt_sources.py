@@ -58,9 +58,8 @@ def test_a_key_block_is_kept() -> None:
 
 
 def test_others_under_debian_names_come_last(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third party that publishes under Debian's suite names with its own key is not taken for
-    Debian.
-    """
+    """A third party that publishes under Debian's suite names with its own key is not treated as
+    Debian."""
     monkeypatch.setattr(apt_sources, "host_sources", lambda: parse_sources(ONE_LINE, deb822=False))
     mirror = host_mirror()
     assert mirror.main.uris == ("http://mirror.example.invalid/debian",)

@@ -100,7 +100,8 @@ def test_a_program_of_another_machine_may_be_named(registry: Registry) -> None:
 
 
 def test_versions_are_kept_while_they_are_served(registry: Registry) -> None:
-    """Including versions of indirect dependencies; when one is gone, the list is resolved again."""
+    """Including versions of indirect dependencies; when one no longer exists, the list is resolved
+    again."""
     pins = {"tool/node_modules/@maker/tool": "2.0.0", "tool/node_modules/library": "1.0.0"}
     assert "library-1.0.0.tgz" in rows("@maker/tool", pins=pins)
     registry.withdraw("library", "1.0.0")
@@ -132,7 +133,7 @@ def test_other_bytes_than_the_index_names_are_refused(registry: Registry) -> Non
 
 
 def test_a_withdrawn_version_is_named(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The message tells to lock again; an unreachable registry is another error."""
+    """The message says to lock again; an unreachable registry is another error."""
     with pytest.raises(NotServedError) as raised:
         NpmPacker([("library", "9.9.9")]).file(("library", "9.9.9"))
     assert raised.value.names == ("library",)

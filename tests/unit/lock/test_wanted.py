@@ -39,7 +39,7 @@ def asked(text: str = "", lock: Path | None = None, systems: tuple[str, ...] = (
 
 
 def lock_for(inputs: LockInputs, path: Path) -> Path:
-    """An empty lock that was made for these inputs."""
+    """An empty lock for these inputs."""
     lock = Lock(
         inputs=inputs.digest(),
         source=inputs.source,

@@ -1,4 +1,4 @@
-"""The digest of what was asked for, and why a lock no longer fits."""
+"""The digest of the lock's inputs, and why a lock no longer matches."""
 
 from dataclasses import replace
 
@@ -54,7 +54,7 @@ def test_order_makes_no_difference() -> None:
     ],
 )
 def test_what_changed_is_named(change: dict[str, object], why: str) -> None:
-    """Whatever decides the packages changes the digest, and the difference is said in words."""
+    """Whatever decides the packages changes the digest, and the difference is described in words."""
     changed = replace(INPUTS, **change)  # type: ignore[arg-type]
     assert changed.digest() != INPUTS.digest()
     assert changed.difference(LOCK) == why

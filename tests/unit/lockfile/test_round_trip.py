@@ -1,4 +1,4 @@
-"""Reading and writing a lock give the same bytes; nothing that was not written by the writer is read."""
+"""Reading and writing a lock keep its bytes; only the writer's form is read."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -104,7 +104,7 @@ def test_one_line_a_file() -> None:
 
 
 def test_there_is_no_such_lock(tmp_path: Path) -> None:
-    """A missing lock is exit 5 and says what to run."""
+    """A missing lock is exit 5 and names the command to run."""
     with pytest.raises(LockError, match="no such file") as caught:
         parse_lock(tmp_path / "agentbox.lock")
     assert caught.value.exit_code == 5

@@ -1,4 +1,5 @@
-"""A client of a language server over stdin and stdout (LSP 3.17): just what asking for completions and problems takes."""
+"""A client of a language server over stdin and stdout (LSP 3.17): just what completions and
+diagnostics need."""
 
 import json
 import queue
@@ -13,7 +14,7 @@ Message = dict[str, Any]
 
 
 class LanguageServer:
-    """One server with one folder open. Every wait ends after SECONDS with queue.Empty."""
+    """One server with one directory open. Every wait ends after SECONDS with queue.Empty."""
 
     def __init__(self, name: str, argv: Sequence[str], folder: Path) -> None:
         self.name, self.folder = name, folder
@@ -54,25 +55,25 @@ class LanguageServer:
         return name
 
     def complete(self, name: str, line: int, character: int) -> list[Message]:
-        """The proposals at a place, counted from 0."""
+        """The proposals at a position, counted from 0."""
         found = self.ask("textDocument/completion", self.at(name, line, character))
         return list(found["items"] if isinstance(found, dict) else found or [])
 
     def hover(self, name: str, line: int, character: int) -> str:
-        """What is shown for the word at a place."""
+        """The hover text for the word at a position."""
         found = self.ask("textDocument/hover", self.at(name, line, character))
         return str(found["contents"]["value"]) if found else ""
 
     def change(self, name: str, text: str) -> None:
-        """Gives an open file another text."""
+        """Changes the text of an open file."""
         document = {"uri": self.uri(name), "version": 2}
         self.tell(
             "textDocument/didChange", {"textDocument": document, "contentChanges": [{"text": text}]}
         )
 
     def wait_for_problems(self, name: str, wanted: Callable[[set[int]], bool]) -> None:
-        """Until the lines, counted from 1, at which the open file has problems are the wanted ones. A server tells its
-        list again whenever it knows more."""
+        """Until the lines, counted from 1, at which the open file has problems are the expected
+        ones. A server sends its list again whenever it knows more."""
         uri = self.uri(name)
 
         def told(_: Message) -> bool:
@@ -115,7 +116,8 @@ class LanguageServer:
         self.process.stdout.close()
 
     def _until(self, wanted: Callable[[Message], bool]) -> Message:
-        """Answers what the server itself asks, keeps what it reports, until a message is the wanted one."""
+        """Answers requests of the server itself, stores its reports, until a message is the
+        expected one."""
         while True:
             message = self.heard.get(timeout=SECONDS)
             if message.get("method") == "textDocument/publishDiagnostics":

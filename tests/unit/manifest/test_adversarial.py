@@ -80,13 +80,13 @@ def test_any_manifest_is_judged_soon(name):
     ],
 )
 def test_what_is_beyond_any_use_is_refused_by_name(text, why):
-    """With its place."""
+    """With its position."""
     (found,) = parse((HEAD + text).encode(), "x").findings
     assert str(found).startswith(why)
 
 
 def test_dots_in_values_are_no_parts():
-    """Text and comments may hold what would be too long a key."""
+    """Text and comments may contain what would be too long a key."""
     dotted = ".".join(["a"] * 500)
     for text in (
         f"# {dotted}",

@@ -1,4 +1,4 @@
-"""Other values for a key: the schema takes them, and they differ."""
+"""Other values for a key: the schema accepts them, and they differ."""
 
 import tomllib
 
@@ -16,7 +16,7 @@ VALUES = effective_values(load(FULL))
 
 @pytest.mark.parametrize("path", [path for path in VALUES if path != "meta.schema_version"])
 def test_the_first_other_value(path: str) -> None:
-    """It is another one, it is valid, and a model holds it as a manifest that says it."""
+    """It differs, it is valid, and a model has it like a manifest with that value."""
     other = next(alternative_values(path, VALUES[path]))
     assert other != VALUES[path]
     document = tomllib.loads(FULL.read_text())

@@ -25,7 +25,7 @@ SERVERS = {
 def server(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[LanguageServer]:
-    """A server with a folder that holds nothing but the schema."""
+    """A server with a directory that contains only the schema."""
     npm_tools.install()
     folder = tmp_path_factory.mktemp(request.param)
     (folder / "schema").mkdir()
@@ -69,14 +69,14 @@ def described(path: str) -> str:
 def test_a_half_written_key_is_completed(
     server: LanguageServer, text: str, keys: list[str]
 ) -> None:
-    """Through references and maps, with what the schema says of the key."""
+    """Through references and maps, with the schema's text of the key."""
     found = proposals(server, text)
     for path in keys:
         assert described(path) in found[path.rpartition(".")[2]]
 
 
 def test_a_key_in_an_array_of_tables_is_completed(server: LanguageServer) -> None:
-    """A rule of a policy; Taplo offers nothing there."""
+    """A rule of a policy; Taplo proposes nothing there."""
     found = proposals(server, "[[policies.p.net]]\nmet")
     assert ("methods" in found) != (server.name == "taplo")
 
@@ -89,7 +89,7 @@ def test_values_of_a_choice_are_offered(server: LanguageServer) -> None:
 
 
 def test_a_key_explains_itself(server: LanguageServer) -> None:
-    """What the page says of it is shown where the pointer is."""
+    """The schema's text of it is shown at the pointer."""
     name = with_schema(server)
     server.change(name, f"{BASE}[resources]\npids = 64\n")
     assert described("resources.pids") in server.hover(name, 4, 1)
@@ -116,7 +116,7 @@ OF_THE_SCHEMA = [
     not in (
         "trips-pair",
         "trips-nan",
-    )  # what JSON Schema cannot say, and a number that JSON does not have
+    )  # what JSON Schema cannot express, and a number that JSON does not have
 ]
 
 

@@ -30,7 +30,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "image.systems": (
         "agentbox/plan/lockfile",
-        "agentbox/plan/placeholders.py",
+        "agentbox/plan/features/placeholders.py",
         "agentbox/host/packages",
     ),
     "image.*": ("agentbox/host/packages", "agentbox/host/image"),
@@ -123,7 +123,7 @@ def readers(key: str) -> tuple[str, ...]:
 
 @functools.cache
 def words(place: str) -> tuple[frozenset[str], frozenset[frozenset[str]]]:
-    """The names that the files of a place read, and the words that stand together there."""
+    """The names that the files of a place read, and the words that occur together there."""
     root = CHECKOUT / place
     names: set[str] = set()
     together: set[frozenset[str]] = set()
@@ -164,7 +164,8 @@ def served(key: str, value: Any) -> bool:
 
 
 def unreachable(key: str) -> bool:
-    """Whether E606 refuses the key or each value under which it is read, or no value reads it, which W601 or E003 says."""
+    """Whether E606 rejects the key or each value under which it is read, or no value reads it,
+    which W601 or E003 reports."""
     return (
         key in UNREAD
         or (key in AVAILABLE and len(AVAILABLE[key]) == 1)
@@ -177,7 +178,7 @@ def unreachable(key: str) -> bool:
 
 
 def read(key: str) -> bool:
-    """By its name, in a feature file by its whole path."""
+    """By its name, in a feature file by its complete path."""
     if key in COMPUTED:
         file, word = COMPUTED[key]
         return word in words(file)[0]
@@ -188,7 +189,7 @@ def read(key: str) -> bool:
 
 
 def enums() -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Keys that choose from a list, or hold words of one."""
+    """Keys that choose from a list, or contain words of one."""
     found = {}
     for path, schema in properties():
         choice = schema if "enum" in schema else resolve_reference(schema.get("items", {}))
@@ -198,7 +199,7 @@ def enums() -> Iterator[tuple[str, tuple[Any, ...]]]:
 
 
 def alike(key: str, values: tuple[Any, ...]) -> list[tuple[Any, Any]]:
-    """Pairs of served values that no reader tells apart."""
+    """Pairs of supported values that no reader distinguishes."""
     groups = [group for place in readers(key) for group in words(place)[1]]
     pairs = itertools.combinations([value for value in values if served(key, value)], 2)
     return [(a, b) for a, b in pairs if not any((a in group) != (b in group) for group in groups)]
@@ -222,7 +223,7 @@ def test_every_value_of_an_enum_does_something_of_its_own() -> None:
 
 
 def test_every_row_is_needed() -> None:
-    """Each place is there, and each pattern is the first that fits a key."""
+    """Each place exists, and each pattern is the first that matches a key."""
     assert [
         place
         for paths in READERS.values()
@@ -244,7 +245,7 @@ def test_a_new_key_without_a_reader_is_found(key: str) -> None:
 
 
 def test_a_new_table_needs_a_row() -> None:
-    """Its keys are read by nobody that is known."""
+    """Its keys have no known reader."""
     with pytest.raises(AssertionError, match="no row of READERS"):
         readers("sparkle.enabled")
 

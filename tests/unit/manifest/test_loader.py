@@ -1,4 +1,4 @@
-"""Reading a manifest: what is refused before the schema, and what a Manifest holds."""
+"""Reading a manifest: what is rejected before the schema, and the content of a Manifest."""
 
 import subprocess
 import sys
@@ -25,7 +25,8 @@ def test_absent_keys_take_the_defaults() -> None:
 
 
 def test_what_is_written_and_where() -> None:
-    """`written` is the document, `where` its places, `place` falls back to the nearest written table."""
+    """`written` is the document, `where` its positions, `place` falls back to the nearest written
+    table."""
     manifest = parse(MINIMAL + b"[api]\n  port = 9191\n", "x")
     assert manifest.written == {"meta": {"schema_version": 1}, "api": {"port": 9191}}
     assert manifest.position_of("api.port") == (4, 3)
@@ -47,7 +48,7 @@ def test_an_off_slot_is_not_required() -> None:
 
 
 def test_limits_of_an_agent_are_those_of_the_box_unless_written() -> None:
-    """Key by key, whichever of the two tables comes first."""
+    """Key by key, whichever of the two tables is first."""
     text = (
         MINIMAL
         + b'[agents.a]\ncommand = ["x"]\nlimits.pids = 7\n[agents.b]\ncommand = ["x"]\n[limits]\nmemory = "1GiB"\n'
@@ -94,7 +95,8 @@ def test_a_mesh_token_file_clears_the_default_variable() -> None:
     ],
 )
 def test_what_is_no_toml(data: bytes, line: int, column: int, said: str) -> None:
-    """One E000 with the parser's reason and its place; nothing is written, nothing usable but defaults."""
+    """One E000 with the parser's reason and its position; nothing is written, only defaults are
+    usable."""
     manifest = parse(data, "x")
     (finding,) = manifest.findings
     assert (finding.code, finding.kind, finding.line) == ("E000", "syntax", line)
@@ -105,7 +107,7 @@ def test_what_is_no_toml(data: bytes, line: int, column: int, said: str) -> None
 
 @pytest.mark.parametrize("name", ["absent.toml", "."])
 def test_what_cannot_be_read(tmp_path: Path, name: str) -> None:
-    """No file, or a folder: one sentence, exit code 2."""
+    """No file, or a directory: one message, exit code 2."""
     with pytest.raises(AgentboxError) as raised:
         load(tmp_path / name)
     assert raised.value.exit_code == 2
@@ -121,7 +123,7 @@ def test_line_ends_of_windows() -> None:
 
 @pytest.mark.parametrize("depth", [64, 100, *range(300, 350, 5), 1000])
 def test_deep_tables_are_a_finding(depth: int) -> None:
-    """Whichever reader of the document gives up first."""
+    """Whichever reader of the document fails first."""
     (finding,) = parse(b"a = " + b"{a=" * depth + b"1" + b"}" * depth, "x").findings
     assert (finding.code, "nested too deeply" in finding.message) == ("E000", True)
 

@@ -45,7 +45,7 @@ def parses(path: Path) -> bool:
     "path", [p for p in FILES if parses(p)], ids=lambda p: str(p.relative_to(CHECKOUT))
 )
 def test_every_document_of_the_repository(path: Path) -> None:
-    """The key paths equal those of tomllib, and each place holds the key's last part."""
+    """The key paths equal those of tomllib, and each position is that of the key's last part."""
     text = path.read_text()
     found = key_positions(text)
     assert set(found) == set(key_paths(tomllib.loads(text)))
@@ -108,7 +108,8 @@ empty = {}
 
 
 def test_hard_syntax() -> None:
-    """Multi-line strings, comments, dotted and quoted keys, arrays of tables and inline tables are told apart."""
+    """Multi-line strings, comments, dotted and quoted keys, arrays of tables and inline tables are
+    distinguished."""
     found = key_positions(HARD)
     assert set(found) == set(key_paths(tomllib.loads(HARD)))
     assert found["a", "b", "c d"] == Position(2, 9)
@@ -118,7 +119,7 @@ def test_hard_syntax() -> None:
 
 
 def test_a_place_is_the_first_one() -> None:
-    """A table that is named again by a sub-table keeps its first place."""
+    """A table that is named again by a sub-table keeps its first position."""
     assert key_positions("[a.b]\nx = 1\n[a.c]\n")[("a",)] == Position(1, 2)
 
 

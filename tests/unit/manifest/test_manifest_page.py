@@ -6,7 +6,7 @@ from agentbox.manifest.keys import keys
 
 
 def test_the_page_is_fresh() -> None:
-    """The file equals what the schema says."""
+    """The file equals the schema's texts."""
     assert TARGET.read_text() == page(), f"stale: run `{COMMAND}`"
 
 

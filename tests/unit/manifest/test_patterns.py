@@ -41,7 +41,8 @@ def test_glob_relations_are_sound(wide: str, narrow: str, text: str) -> None:
 @ANY_PACE
 @given(st.text("ab*", max_size=6), GLOBS)
 def test_covers_misses_nothing_without_question_marks(wide: str, narrow: str) -> None:
-    """Where it says no there is a text that shows it: the alphabet has a letter that no glob names."""
+    """A negative result has a text that proves it: the alphabet has a letter that occurs in no
+    glob."""
     samples = _all_texts(narrow)
     if not globs.covers(wide, narrow):
         assert any(
@@ -79,7 +80,7 @@ def test_relations_are_sound(scope: Scope) -> None:
 
 @pytest.mark.parametrize("scope", SCOPES)
 def test_covers_is_an_order(scope: Scope) -> None:
-    """Each covers itself, and a chain of two holds end to end."""
+    """Each covers itself, and coverage is transitive."""
 
     @ANY_PACE
     @given(PATTERNS[scope], PATTERNS[scope], PATTERNS[scope])
@@ -222,7 +223,7 @@ def test_where_a_variable_lies_is_not_known() -> None:
 
 
 def test_a_place_for_a_variable() -> None:
-    """What stands behind the variable is kept; a pattern of many paths is no place for it."""
+    """What follows the variable is kept; a pattern of many paths is not a valid binding."""
 
     def path(text: str) -> PathPattern:
         return PathPattern.parse(text, exec_scope=False)
@@ -235,7 +236,7 @@ def test_a_place_for_a_variable() -> None:
 
 
 def test_hosts_without_their_ports() -> None:
-    """Who exempts a private address looks at hosts and ports apart."""
+    """An exemption of a private address compares hosts and ports separately."""
     whole, one = HostPattern.parse("10.0.0.0/8:80"), HostPattern.parse("10.0.0.5")
     assert whole.covers_host(one)
     assert not whole.covers(one)

@@ -49,7 +49,7 @@ def policy(scope: Scope, rules: list[Rule]) -> Policy:
 
 @pytest.mark.parametrize("scope", SCOPES)
 def test_not_beyond_means_nothing_more(scope: Scope) -> None:
-    """Whatever the narrower one allows the wider one allows, denials on either side included."""
+    """Whatever the narrower one allows the wider one allows, with denials on either side."""
     requests = st.tuples(
         VALUES[scope],
         st.sampled_from(["", "GET", "POST"]),
@@ -73,7 +73,7 @@ def test_not_beyond_means_nothing_more(scope: Scope) -> None:
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(written("fs"), VALUES["fs"])
 def test_what_is_allowed_is_granted(rules: list[Rule], value: str) -> None:
-    """`grants` leaves nothing out."""
+    """`grants` omits nothing."""
     made = policy("fs", rules)
     if made.decide("fs", "read", value):
         assert any(
@@ -127,7 +127,7 @@ def test_rules_about_plain_http() -> None:
     ],
 )  # fmt: skip
 def test_an_escape_with_two_readings_is_refused(path: str) -> None:
-    """Forms that some servers decode to a dot, a slash or nothing, and others leave."""
+    """Forms that some servers decode to a dot, a slash or nothing, and others do not."""
     made = build_policy(
         "p", {"net": (NetRule(mode="allow", patterns=("x.org:80",), paths=("/v1/*",)),)}
     )
@@ -167,7 +167,7 @@ def test_an_escape_hides_nothing_from_a_rule_about_paths() -> None:
 
 
 def test_variables_are_filled_in() -> None:
-    """A list of values, or none: then the rule is gone. Others stay as they are."""
+    """A list of values, or none: then the rule is removed. Others stay unchanged."""
     standard = profiles()["standard"]
     bound = standard.with_bindings(
         {
@@ -220,7 +220,7 @@ def test_no_profile_shows_the_control_plane(path: str) -> None:
 
 
 def test_a_policy_stands_on_its_base() -> None:
-    """The chain ends at a built-in profile; the rules of each step come after those below it."""
+    """The chain ends at a built-in profile; the rules of each step follow those of its base."""
     policies = {
         "base": Written(base="standard", net=(NetRule(mode="deny", patterns=("a.x.org",)),)),
         "own": Written(base="base", net=(NetRule(mode="allow", patterns=("*.x.org",)),)),
@@ -237,7 +237,7 @@ def test_a_policy_stands_on_its_base() -> None:
 
 
 def test_chains_that_reach_nothing() -> None:
-    """A name that nobody has, and a ring."""
+    """An unknown name, and a cycle."""
     ring = {
         "a": Written(base="b"),
         "b": Written(base="a"),

@@ -1,4 +1,4 @@
-"""E016: kinds, messages, remedies; and that a refused value is withdrawn."""
+"""E016: kinds, messages, remedies; and that a rejected value is marked as invalid."""
 
 import tomllib
 
@@ -9,7 +9,7 @@ from agentbox.manifest.findings import Finding
 from agentbox.manifest.load import parse
 from agentbox.manifest.schema.examples import EXAMPLES
 from agentbox.manifest.schema.generator import type_schema
-from agentbox.manifest.types import named_types
+from agentbox.manifest.types import types_by_name
 
 BASE = "[meta]\nschema_version = 1\n"
 
@@ -160,7 +160,7 @@ def one(text: str) -> Finding:
     ],
 )
 def test_kinds(text: str, key: str, kind: str, remedy: str) -> None:
-    """One finding each, at the key, with a remedy that says what to write."""
+    """One finding each, at the key, with a remedy that names what to write."""
     finding = one(text)
     assert (finding.code, finding.key, finding.kind) == ("E016", key, kind)
     assert remedy in finding.remedy
@@ -191,7 +191,7 @@ def test_at_most_three_suggestions() -> None:
 
 
 def test_a_credential_is_not_shown() -> None:
-    """A refused value that looks like a token appears in no message."""
+    """A rejected value that looks like a token appears in no message."""
     token = "sk-" + "a1b2c3d4" * 4
     finding = one(f'[api]\ntoken_env = "{token}"\n')
     assert token not in finding.message + finding.remedy
@@ -199,13 +199,13 @@ def test_a_credential_is_not_shown() -> None:
 
 
 def test_all_are_reported_in_one_run() -> None:
-    """Sorted by place."""
+    """Sorted by position."""
     found = parse((BASE + '[api]\nport = "1"\nauth = 3\n[zebra]\nx = 1\n').encode(), "x").findings
     assert [finding.key for finding in found] == ["api.port", "api.auth", "zebra"]
 
 
 def test_a_refused_value_is_withdrawn() -> None:
-    """The usable model has the default in its place and the rest as written."""
+    """The usable model has the default instead, and the other values as written."""
     manifest = parse((BASE + '[api]\nport = "1"\nmax_body = "2MiB"\n').encode(), "x")
     assert manifest.invalid == {"api.port"}
     assert manifest.usable.api.port == 9090
@@ -217,7 +217,7 @@ def test_a_refused_value_is_withdrawn() -> None:
     "address", ["::", "::1", "fe80::1", "1:2:3:4:5:6:7:8", "0.0.0.0", "255.255.255.255"]
 )
 def test_addresses(address: str) -> None:
-    """IPv4 and IPv6 literals are taken."""
+    """IPv4 and IPv6 literals are accepted."""
     assert parse((BASE + f'[api]\npublish_address = "{address}"\n').encode(), "x").findings == ()
 
 
@@ -229,11 +229,11 @@ def test_what_is_no_address(address: str) -> None:
     assert one(f'[api]\npublish_address = "{address}"\n').kind == "bad-value"
 
 
-@pytest.mark.parametrize("word", named_types())
+@pytest.mark.parametrize("word", types_by_name())
 def test_every_example_of_a_remedy_passes(word: str) -> None:
-    """Each type word has one, and it is what the word allows."""
+    """Each named type has one, and the type allows it."""
     (value,) = tomllib.loads(f"x = {EXAMPLES[word][1]}").values()
-    schema = type_schema(named_types()[word])
+    schema = type_schema(types_by_name()[word])
     assert list(Draft202012Validator(schema).iter_errors(value)) == []
 
 

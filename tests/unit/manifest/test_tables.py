@@ -1,4 +1,4 @@
-"""What no type says of the tables, and that the published schema is what they say."""
+"""Properties of the tables that no type expresses, and that the published schema equals the tables."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -20,7 +20,7 @@ from agentbox.manifest.schema.generator import (
     schema_text,
 )
 from agentbox.manifest.tables.slots import SLOTS, AdaptersTable
-from agentbox.manifest.types import named_types
+from agentbox.manifest.types import types_by_name
 
 ALLOWED_KEYWORDS = {
     "$schema",
@@ -67,7 +67,7 @@ def schemas(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def test_the_published_schema_is_fresh() -> None:
-    """The file for editors equals what the tables say; it is valid, and one line holds a key."""
+    """The file for editors equals the tables; it is valid, and has one line per key."""
     text = PUBLISHED.read_text()
     assert text == schema_text(), "stale: run `python -m agentbox.manifest.schema.generator`"
     assert json.loads(text) == manifest_schema()
@@ -94,7 +94,7 @@ def test_an_editor_needs_no_second_file() -> None:
 
 
 def test_every_table_is_closed_and_everything_has_a_text() -> None:
-    """Tables take no unknown key; tables, keys and the items of lists of tables are described."""
+    """Tables accept no unknown key; tables, keys and the items of lists of tables are described."""
     tables = [schema for schema in schemas(manifest_schema()) if "properties" in schema]
     assert len(tables) > 40
     for table in tables:
@@ -132,11 +132,11 @@ def test_maps_take_names_only() -> None:
 def test_every_named_type_is_used() -> None:
     """By a key, an item or the names of a map."""
     used = {schema.get("title") for schema in schemas(manifest_schema())}
-    assert set(named_types()) <= used
+    assert set(types_by_name()) <= used
 
 
 def test_an_inherited_key_is_a_key_of_the_same_kind() -> None:
-    """Type, bounds, default and class are those of the key whose value is taken."""
+    """Type, bounds, default and class are those of the key whose value is used."""
     inherited = [spec for spec in keys().values() if spec.inherits]
     assert inherited
     for spec in inherited:
@@ -163,7 +163,7 @@ def test_seconds_and_sizes_carry_their_unit() -> None:
 
 
 def test_conditions_name_keys_and_values_that_exist() -> None:
-    """A condition on a key that is misspelt, or on a value that it cannot hold, would be dead."""
+    """A condition on a misspelt key, or on a value that it cannot have, would be dead."""
     assert conditions()
     for path, wanted in conditions().items():
         for item in wanted:

@@ -1,4 +1,4 @@
-"""Sizes, near names, and what looks like a credential."""
+"""Sizes, similar names, and what looks like a credential."""
 
 import pytest
 from hypothesis import given
@@ -58,7 +58,7 @@ def test_corrected_times() -> None:
 
 @given(st.text(max_size=8), st.text(max_size=8))
 def test_distance_is_a_metric_of_edits(left: str, right: str) -> None:
-    """Zero for equal words only, the same both ways, at most the longer length."""
+    """Zero for equal words only, symmetric, at most the longer length."""
     assert (edit_distance(left, right) == 0) == (left == right)
     assert edit_distance(left, right) == edit_distance(right, left)
     assert edit_distance(left, right) <= max(len(left), len(right))
@@ -110,7 +110,7 @@ def test_what_is_no_credential(text: str) -> None:
 
 
 def test_placeholders() -> None:
-    """Whole and case ignored."""
+    """As a complete word, case ignored."""
     for text in (
         "change-me",
         "CHANGEME",

@@ -7,7 +7,7 @@ from agentbox.plan.drift import Drift, find_drift
 
 
 def test_one_change_a_class_is_found_under_its_class() -> None:
-    """Each key is named under the class that docs/manifest.md gives it, and the worst class decides."""
+    """Each key is named under the class in docs/manifest.md, and the highest class decides."""
     old = plan_of()
     new = plan_of(
         '[limits]\npids = 7\n[api]\nmax_body = "2MiB"\nport = 9999\n[resources]\ncpus = 1\n'

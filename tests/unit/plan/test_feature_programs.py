@@ -4,8 +4,8 @@ import pytest
 
 from agentbox.manifest.features.model import Feature, FixedPort
 from agentbox.plan.errors import PlanError
-from agentbox.plan.from_features import Contribution
-from agentbox.plan.from_features import build_contribution as contribution_of
+from agentbox.plan.features.additions import Contribution
+from agentbox.plan.features.additions import build_contribution as contribution_of
 from agentbox.plan.model import Password, Port, Program, ReadySignal, VolumePlan
 from agentbox.plan.network import check_ports
 from agentbox.plan.programs import check_names, stop_budget
@@ -112,7 +112,7 @@ def test_ports_volumes_probes_and_environment_are_taken_over() -> None:
 
 
 def test_a_name_or_a_port_is_taken_once() -> None:
-    """Both errors name who wants it."""
+    """Both errors name the feature."""
     rows = contribution([_feature(programs=(_EDITOR, _EDITOR))]).programs
     with pytest.raises(PlanError, match="cannot plan program editor: two features define it"):
         check_names(rows)
@@ -125,7 +125,8 @@ def test_a_name_or_a_port_is_taken_once() -> None:
 
 
 def test_words_in_braces_are_filled_in() -> None:
-    """A manifest value, the machine's two names, the file of a password; a regular expression's count stays."""
+    """A manifest value, the machine's two names, the file of a password; a regular expression's
+    count stays unchanged."""
     program = {
         **_EDITOR,
         "argv": ["/usr/bin/editor-{machine}", "--port={desktop.port}", "--auth={password}", "x{2}"],
@@ -157,7 +158,7 @@ def test_words_in_braces_are_filled_in() -> None:
 
 @pytest.mark.parametrize("word", ["desktop.prot", "desktop.names", "password", "system"])
 def test_a_word_that_stands_for_nothing_is_refused(word: str) -> None:
-    """Also one whose value is a list, and the password of a program that has none."""
+    """Also one whose value is a list, and the password of a program without one."""
     with pytest.raises(PlanError, match=f"feature editor: {{{word}}}"):
         contribution(
             [_feature(programs=({**_EDITOR, "argv": ["/usr/bin/editor", f"{{{word}}}"]},))]
@@ -165,7 +166,7 @@ def test_a_word_that_stands_for_nothing_is_refused(word: str) -> None:
 
 
 def test_a_variable_has_one_value() -> None:
-    """Two features may agree on it; where they do not, the second is named."""
+    """Two features may agree on it; where they differ, the second is named."""
     other = Feature(name="other", env={"LIBS": "/b"})
     assert contribution([_feature(env={"LIBS": "/b"}), other]).env == {"LIBS": "/b"}
     with pytest.raises(

@@ -34,7 +34,8 @@ def test_the_default_manifest_gives_five_programs_and_publishes_two_ports_on_loo
 
 
 def test_an_orchestrator_that_is_off_needs_no_agent_host_and_no_gateway() -> None:
-    """The gate of a program is asked; a slot that is off is not required, and nothing listens for its agents."""
+    """The gate of a program decides; a slot that is off is not required, and nothing listens for
+    its agents."""
     plan = plan_of('[adapters]\norchestrator.use = "off"\n')
     assert not {"agent-host", "gateway"} & {program.name for program in plan.programs}
     assert [port.name for port in plan.ports] == ["api", "metrics"]
@@ -93,7 +94,7 @@ def test_digests_are_those_of_the_inputs() -> None:
 def test_a_lock_for_other_packages_is_refused_by_what_differs(
     text: str, lock, system: str, said: str
 ) -> None:  # type: ignore[no-untyped-def]
-    """The renderer must not describe an image that the lock does not make. Exit code 5."""
+    """The renderer must not describe an image that the lock does not build. Exit code 5."""
     manifest = parse(manifest_bytes(text), "agentbox.toml")
     with pytest.raises(LockMismatchError, match=said) as caught:
         build_plan(manifest, load_features(), serialize_lock(lock), lock, system)
@@ -101,7 +102,8 @@ def test_a_lock_for_other_packages_is_refused_by_what_differs(
 
 
 def test_too_little_time_to_stop_is_an_error_of_the_plan() -> None:
-    """The sum over supervisord's groups must fit, or the engine would kill a box in the middle of its shutdown."""
+    """The sum over supervisord's groups must be small enough, or the engine would kill a box in the
+    middle of its shutdown."""
     with pytest.raises(PlanError, match=r"may take 26 s .* resources.stop_seconds allows 25"):
         plan_of("[resources]\nstop_seconds = 25\n")
     assert plan_of("[resources]\nstop_seconds = 26\n").resources.stop_seconds == 26
@@ -135,7 +137,7 @@ def test_every_probe_of_core_is_required_and_runs_at_its_stage() -> None:
 
 
 def test_a_manifest_with_findings_has_no_plan() -> None:
-    """That is a bug of the caller, who has the findings."""
+    """That is a bug of the caller, which has the findings."""
     manifest = parse(b"[meta]\nschema_version = 1\nnmae = 'x'\n", "agentbox.toml")
     assert manifest.findings
     with pytest.raises(ValueError, match="has findings"):

@@ -1,4 +1,4 @@
-"""merge: baseline and exceptions give a superset, whatever the exceptions are."""
+"""merge: baseline and exceptions result in a superset, whatever the exceptions are."""
 
 from dataclasses import fields, replace
 from random import Random
@@ -87,7 +87,8 @@ def _merged(deltas: list[ExceptionPlan]) -> ContainerProfile | str:
 
 
 def _covers(old: ContainerProfile, new: ContainerProfile) -> bool:
-    """Every grant of the old one is in the new one, and nothing that it denies or restricts is gone or weaker."""
+    """Every grant of the old one is in the new one, and no denial or restriction is missing or
+    weaker."""
     mounts = {row.target: row for row in new.tmpfs}
     volumes = {row.target: row for row in new.volumes}
     return (
@@ -110,7 +111,7 @@ def _covers(old: ContainerProfile, new: ContainerProfile) -> bool:
 
 
 def _has(delta: ExceptionPlan, found: ContainerProfile) -> bool:
-    """Everything that a delta asks for is granted."""
+    """Everything in a delta is granted."""
     tmpfs = {row.target: row for row in found.tmpfs}
     volumes = {row.target: row for row in found.volumes}
     return (
@@ -144,7 +145,8 @@ def test_what_only_adds_is_granted_and_nothing_of_the_baseline_is_removed(
 def test_whatever_is_asked_for_is_refused_or_leaves_the_baseline_whole(
     deltas: list[ExceptionPlan],
 ) -> None:
-    """Mounts over what is mounted, over the image, programs from /tmp, every capability: refused, or not what it seemed."""
+    """Mounts over existing mounts, over the image, programs from /tmp, every capability: rejected,
+    or not what it seemed."""
     found = _merged(deltas)
     assert isinstance(found, str) or (
         _covers(baseline(plan_of()), found) and all(_has(delta, found) for delta in deltas)
@@ -156,7 +158,7 @@ def test_whatever_is_asked_for_is_refused_or_leaves_the_baseline_whole(
 def test_the_order_of_the_deltas_does_not_count(
     deltas: list[ExceptionPlan], random: Random
 ) -> None:
-    """Any permutation gives the same profile, or is refused too."""
+    """Any permutation produces the same profile, or is rejected too."""
     shuffled = random.sample(deltas, len(deltas))
     one, other = _merged(deltas), _merged(shuffled)
     assert one == other if isinstance(one, ContainerProfile) else isinstance(other, str)
@@ -208,7 +210,7 @@ def test_the_check_itself_sees_a_removal() -> None:
 def test_two_different_wishes_for_one_thing_are_refused(
     one: dict[str, object], two: dict[str, object], said: str
 ) -> None:
-    """There is no order in which one of them would silently win."""
+    """No order lets one of them silently win."""
     deltas = [ExceptionPlan(key="a", reason="", **one), ExceptionPlan(key="b", reason="", **two)]  # type: ignore[arg-type]
     with pytest.raises(PlanError, match=said):
         merge(baseline(plan_of()), deltas)
@@ -230,13 +232,13 @@ def test_two_different_wishes_for_one_thing_are_refused(
 def test_what_would_undo_the_baseline_is_refused_by_name(
     asked: dict[str, object], said: str
 ) -> None:
-    """Though no rule was asked before."""
+    """Though no rule was checked before."""
     with pytest.raises(PlanError, match=said):
         merge(baseline(plan_of()), [ExceptionPlan(key="desktop", reason="", **asked)])  # type: ignore[arg-type]
 
 
 def test_a_tmpfs_of_the_baseline_may_only_grow() -> None:
-    """Larger, with its own mode; a smaller wish changes nothing."""
+    """Larger, with its own mode; a smaller request changes nothing."""
     base = baseline(plan_of())
     large, small = (TmpfsPlan(target="/run", size=size, mode="1777") for size in (1 << 30, 1))
     grown = merge(

@@ -21,7 +21,8 @@ _DEV = "[meta]\nschema_version = 1\ndev = true\n"
 
 
 def _plan(text: str, *keys: ExceptionKey) -> Plan:
-    """With one feature a key, whose gate is `meta.dev`: the features that need exceptions come with their packages."""
+    """With one feature per key, whose gate is `meta.dev`: real features with exceptions need their
+    packages."""
     gate = Gate(key="meta.dev", values=(True,))
     extra = {
         key: Feature(name=key, gate=gate, exception=ExceptionNeed(key=key, need="advised"))
@@ -43,7 +44,7 @@ def test_a_block_counts_only_while_its_gate_is_on() -> None:
 
 
 def test_what_it_adds_reaches_compose_the_writable_roots_and_the_report() -> None:
-    """One delta, seen everywhere; the baseline stays."""
+    """One delta, visible everywhere; the baseline stays."""
     plan = _plan(_DEV + "[security.exceptions.playwright]\n", "playwright")
     service = yaml.safe_load(compose(plan))["services"]["agentbox"]
     assert "/dev/shm:mode=1777,size=512M,uid=1000,gid=1000,noexec,nosuid,nodev" in service["tmpfs"]
@@ -69,7 +70,7 @@ def test_what_is_written_adds_to_what_is_built_in() -> None:
 
 
 def test_a_built_in_delta_may_inherit() -> None:
-    """gaussian-splatting takes the devices of gpu-cuda."""
+    """gaussian-splatting uses the devices of gpu-cuda."""
     plan = _plan(
         _DEV + "[security.exceptions.gaussian-splatting]\n", "gaussian-splatting", "gpu-cuda"
     )
@@ -104,7 +105,7 @@ inherits = ["desktop"]
 def test_what_cannot_be_inherited_is_no_plan(
     text: str, on: tuple[ExceptionKey, ...], said: str
 ) -> None:
-    """A gate that is off, and cycles: refused even where no rule was asked."""
+    """A gate that is off, and cycles: rejected even without the rules."""
     with pytest.raises(PlanError, match=said):
         _plan(_DEV + text, *on)
 

@@ -1,4 +1,4 @@
-"""Feature file -> what its programs may use: every file, and what no file may say."""
+"""Feature file -> what its programs may use: for every file, and what no file may request."""
 
 from collections.abc import Mapping
 from typing import Any, Final
@@ -9,7 +9,7 @@ from support.plans import plan_of
 from agentbox.core.paths import Paths
 from agentbox.manifest.features.loader import load_features
 from agentbox.plan.errors import PlanError
-from agentbox.plan.from_features import build_contribution
+from agentbox.plan.features.additions import build_contribution
 from agentbox.plan.model import Device, ExceptionPlan, Plan, Program, Ruleset, VolumePlan
 
 FEATURES: Final = {name: row for name, row in load_features().items() if row.programs}
@@ -115,13 +115,14 @@ def test_no_file_is_left_out() -> None:
 
 @pytest.mark.parametrize("name", FEATURES)
 def test_what_each_file_means(name: str) -> None:
-    """To the last folder."""
+    """To the last directory."""
     assert _rulesets(name) == WANTED[name]
 
 
 @pytest.mark.parametrize("name", FEATURES)
 def test_nothing_of_the_control_plane_and_nothing_of_another_feature(name: str) -> None:
-    """No folder covers, or lies in, a folder of the control plane or of another feature's; secrets are single files."""
+    """No directory covers, or is inside, a directory of the control plane or of another feature;
+    secrets are single files."""
     theirs = {
         place
         for other in FEATURES
@@ -159,7 +160,7 @@ def test_only_programs_of_agentbox_read_its_token() -> None:
 
 
 def test_an_exception_gives_devices_to_all_and_volumes_to_its_own_feature() -> None:
-    """A folder that the operator adds to the desktop is the desktop's."""
+    """A directory that the operator adds to the desktop belongs to the desktop."""
     given = (
         ExceptionPlan(key="desktop", reason="x", volumes=(VolumePlan(source="a", target="/data"), VolumePlan(source="b", target="/ro", read_only=True))),
         ExceptionPlan(key="gpu-cuda", reason="x", device_requests=(Device(driver="nvidia", count=-1, capabilities=("gpu",)),)),
@@ -179,7 +180,7 @@ def test_an_exception_gives_devices_to_all_and_volumes_to_its_own_feature() -> N
 
 
 def test_the_plan_has_a_ruleset_for_each_program_of_a_feature_and_for_no_other() -> None:
-    """It comes back from JSON as it was."""
+    """It is equal after a round trip through JSON."""
     plan = plan_of("[skills.data_science]\njupyter = true\n")
     assert set(plan.rulesets) == {"jupyter"} < {program.name for program in plan.programs}
     assert Plan.from_json(plan.to_json()).rulesets == plan.rulesets

@@ -6,7 +6,7 @@ from agentbox.plan.secrets import passed_names, secret_names
 
 
 def test_the_default_box_has_the_api_token_and_the_mesh_token() -> None:
-    """`mesh.mode` is of class boot, so its token is there before the mode is."""
+    """`mesh.mode` is of class boot, so its token exists before the mode applies."""
     assert plan_of().secrets == ("AGENTBOX_API_TOKEN", "AGENTBOX_MESH_TOKEN")
 
 

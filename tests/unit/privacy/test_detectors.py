@@ -1,4 +1,4 @@
-"""What each detector finds, and what it leaves alone. Every planted value is made up."""
+"""What each detector finds, and what it ignores. Every planted value is invented."""
 
 import time
 
@@ -51,7 +51,7 @@ LEFT = {
     ("name", "text"), [(name, text) for name, texts in FOUND.items() for text in texts]
 )
 def test_findings_are_masked_whole(name, text):
-    """Alone, in a sentence, and in quotes; nothing of the value is left."""
+    """Alone, in a sentence, and in quotes; nothing of the value remains."""
     for before, after in (("", ""), ("see ", " there"), ('{"x": "', '"}'), ("\n", "\n")):
         new, names = mask_spans(before + text + after, RULES[name](before + text + after))
         if "never ends" in text:
@@ -81,7 +81,7 @@ def test_other_text_is_left_alone(name, text):
     ],
 )
 def test_values_under_a_name(text, wanted):
-    """The value goes, the name stays."""
+    """The value is masked, the name stays."""
     assert mask_spans(text, RULES["secret"](text))[0] == wanted
 
 
@@ -99,7 +99,7 @@ def test_names_of_secrets(key):
     ["", "tokens_used", "max_tokens", "passwords_file", "secretary", "keyboard", "key", "title"],
 )
 def test_names_of_other_things(key):
-    """Counts and words that only begin so."""
+    """Counts and words with such a beginning only."""
     assert not is_secret_name(key)
 
 

@@ -1,4 +1,4 @@
-"""A body in pieces is masked exactly as a whole one is, wherever it is cut."""
+"""A body in pieces is masked exactly like a complete one, wherever it is split."""
 
 import random
 from dataclasses import replace
@@ -13,7 +13,7 @@ KEY = "AKIA" + "ABCDEFGH12345678"
 
 
 def guard(policy="strict"):
-    """Its clock stands still: how long a search may take is not what these tests are about."""
+    """Its clock stands still: the duration of a search is not the subject of these tests."""
     made = build_redactor(tables.privacy(entities=("secret", "email"), policy={"pods": policy}))
     return replace(made, clock=lambda: 0.0)
 
@@ -64,7 +64,7 @@ async def test_what_is_no_text_passes_as_it_is(body):
 
 
 async def test_a_text_that_ends_as_none_is_searched_so_far():
-    """What was passed on as text was searched; the rest goes as it is."""
+    """What was passed on as text was searched; the rest passes unchanged."""
     text = (KEY + " ") * 8000
     found, flow = await through(guard(), text.encode() + b"\xff tail", 10_000)
     assert found == text.replace(KEY, "[SECRET]").encode() + b"\xff tail"
@@ -72,7 +72,7 @@ async def test_a_text_that_ends_as_none_is_searched_so_far():
 
 
 async def test_off_only_counts_bytes():
-    """And the hash is that of what came, whatever was masked."""
+    """And the hash is that of the received bytes, whatever was masked."""
     import hashlib
 
     for policy, want in (("off", KEY), ("soft", "[SECRET]")):
@@ -105,7 +105,7 @@ JWT = f"eyJ{'a1-_' * 700}.eyJ{'b2-_' * 700}.{'c3-_' * 100}"
 @pytest.mark.parametrize("long", [PEM, JWT])
 @pytest.mark.parametrize("before", [0, 1000, 2000, 3000, 3300, 6000])
 async def test_a_finding_longer_than_the_overlap(long, before):
-    """A key of 3 KiB, a token of 6 KiB: whole, whichever edge they lie on."""
+    """A key of 3 KiB, a token of 6 KiB: complete, whichever edge they cross."""
     at = WINDOW - before
     body = ("x" * (at - 1) + " " + long + " " + "y " * WINDOW).encode()
     for size in (1000, WINDOW, len(body)):

@@ -22,7 +22,7 @@ def clean(made, document, fields=("/x/**",), identifiers=()):
 
 @pytest.mark.parametrize("policy", ["strict", "soft"])
 def test_findings_are_masked_and_counted(policy):
-    """By class; what was given is left as it was."""
+    """By class; the input is unchanged."""
     given = {"x": {"a": [f"see {KEY}", "x@y.io"]}}
     found = clean(guard(policy, ("secret", "email")), given)
     assert found.document == {"x": {"a": ["see [SECRET]", "[EMAIL]"]}}
@@ -53,7 +53,7 @@ def test_masked_text_passes_unchanged():
     [guard("off"), guard(enabled=False), guard(mode="off"), Redactor(detectors=RULES, policies={})],
 )
 def test_off_touches_nothing(made):
-    """By slot, by mode, as a whole, or without a policy."""
+    """By slot, by mode, in total, or without a policy."""
     assert clean(made, {"x": KEY}, ("/x",)).document == {"x": KEY}
 
 
@@ -81,7 +81,7 @@ def test_a_failing_detector(detector):
 
 
 def test_a_slow_search():
-    """Over 50 ms and 50 ms a MiB is a failure."""
+    """More than 50 ms and 50 ms per MiB is a failure."""
     ticks = iter((0.0, 0.2, 0.0, 0.2))
     slow = {"detectors": {"secret": RULES["secret"]}, "clock": lambda: next(ticks)}
     with pytest.raises(RedactionFailed, match="too long"):
@@ -90,7 +90,7 @@ def test_a_slow_search():
 
 
 def test_long_texts_are_searched_in_windows():
-    """A finding at any place of a text over 1 MiB, across the borders of windows too."""
+    """A finding at any position of a text over 1 MiB, across the borders of windows too."""
     made = guard("strict", ("secret",))
     for at in (0, (64 << 10) - 10, (63 << 10) - 5, 700_000, (1 << 20) + 5000):
         text = "x " * (at // 2) + KEY + " y" * ((1 << 19) + 4000)
@@ -109,7 +109,8 @@ JWT = f"eyJ{'a1-_' * 700}.eyJ{'b2-_' * 700}.{'c3-_' * 100}"
 @pytest.mark.parametrize("long", [PEM, JWT])
 @pytest.mark.parametrize("before", [0, 1000, 2000, 3000, 3300])
 def test_a_long_finding_is_found_across_a_window(long, before):
-    """A key of 3 KiB is longer than the overlap; nothing of it is left, and nothing around it goes."""
+    """A key of 3 KiB is longer than the overlap; nothing of it remains, and nothing around it is
+    removed."""
     at = (64 << 10) - before
     text = "x" * (at - 1) + " " + long + " " + "y " * (1 << 19)
     assert [(span.start, span.end) for span in guard("strict", ("secret",)).spans(text)] == [

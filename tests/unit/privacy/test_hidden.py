@@ -39,7 +39,8 @@ def body(text):
     ],
 )  # fmt: skip
 def test_values_are_known_by_what_is_around_them(given, wanted):
-    """Names above at any depth and beside; numbers by shape and by name; a schema of a secret holds none."""
+    """Names above at any depth and beside; numbers by form and by name; a schema of a secret
+    contains none."""
     assert cleaned(given) == wanted
     assert cleaned(wanted) == wanted
 
@@ -52,7 +53,7 @@ def test_values_are_known_by_what_is_around_them(given, wanted):
     ],
 )  # fmt: skip
 def test_escapes_hide_nothing(escaped):
-    """Of one level and of two; what stands around goes on as it was."""
+    """Of one level and of two; the surrounding text stays unchanged."""
     assert body(f"see {escaped} there") == "see [EMAIL] there"
 
 
@@ -104,7 +105,7 @@ def test_a_patch_names_what_it_writes():
     assert [row["value"] for row in json.loads(found)] == ["[SECRET]", "abc"]
 
 
-# Shapes of tokens as their makers publish them; each value is made up.
+# Forms of tokens as their vendors publish them; each value is invented.
 HEX, WORD = "0123456789abcdef" * 4, "aB3" * 30
 SHAPES = {
     "aws": "ABIA" + "Q7" * 8, "gitlab": "gldt" + "-" + WORD[:20], "gitlab-ci": "glcbt" + "-0a_" + WORD[:20], "gitlab-agent": "glagent" + "-" + WORD[:50],
@@ -118,7 +119,7 @@ SHAPES = {
 
 @pytest.mark.parametrize("name", SHAPES)
 def test_tokens_of_providers(name):
-    """Nothing of the token is left, in a sentence, in JSON and after an escaped line end."""
+    """Nothing of the token remains, in a sentence, in JSON and after an escaped line end."""
     value = SHAPES[name]
     tail = value.rpartition(" ")[2].rpartition("=" if name == "npmrc" else "\0")[2][-20:]
     for text in (f"see {value} there", json.dumps({"a": f"x\n{value}\ny"}), f"a\\n{value}\\nb"):

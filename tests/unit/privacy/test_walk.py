@@ -10,14 +10,14 @@ def upper(text, key):
 
 
 def test_a_member_of_a_record():
-    """The record is made anew, the rest of it is the same."""
+    """The record is created again, its other members are the same."""
     spec = BeadSpec(title="t", creator="c")
     new = rewrite({"spec": spec}, "/spec/title", upper)["spec"]
     assert (new.title, new.creator, spec.title) == ("TITLE:T", "c", "t")
 
 
 def test_every_string_below():
-    """In any depth, names of members too; other values stay."""
+    """At any depth, names of members too; other values stay."""
     data = {"a": ["x", {"b": "y", "c": 1}], "n": None}
     found = rewrite({"spec": BeadSpec(title="t", creator="c", data=data)}, "/spec/data/**", upper)[
         "spec"
@@ -46,13 +46,13 @@ def test_bytes_are_text_when_they_are():
 
 
 def test_a_pointer_to_nothing_changes_nothing():
-    """An argument that was not given, or is None."""
+    """An argument that is absent, or None."""
     assert rewrite({"note": None}, "/note", upper) == {"note": None}
     assert rewrite({}, "/note", upper) == {}
 
 
 def test_bytes_that_are_json_are_looked_into():
-    """As a patch is; what does not fit, or holds no finding, stays byte for byte."""
+    """As a patch is; what does not match, or has no finding, stays byte for byte."""
     from agentbox.policy.redaction.walk import rewrite
 
     def upper(text, _key):

@@ -34,7 +34,8 @@ def asked(tmp_path: Path) -> ArtifactsRequirement:
 
 
 async def test_what_fails_at_idle_priority_is_asked_again(asked: ArtifactsRequirement) -> None:
-    """Only what fails both times is missing, each probe has one result, and the homes of the probes are gone."""
+    """Only what fails both times is missing, each probe has one result, and the homes of the probes
+    are removed."""
     assert await asked.check() == ()
     await wait_until(lambda: bool(asked.results), "a deep run ends", seconds=60)
     assert await asked.check() == ("artifact:broken failed",)

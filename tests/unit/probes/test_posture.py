@@ -1,4 +1,4 @@
-"""Posture: every promised control is measured, and what differs is named."""
+"""Posture: every promised control is measured, and differences are named."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -52,7 +52,8 @@ def test_posture_names_what_differs_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("prefix", ["/", "/somewhere"])
 def test_every_promised_control_is_measured(prefix: str) -> None:
-    """Of a plan with exceptions, on this machine, which is no box: nothing raises, and nothing that is promised is left out."""
+    """Of a plan with exceptions, on this machine, which is not a box: nothing raises, and no
+    promised control is omitted."""
     rows = (
         TmpfsPlan(target="/tmp", size=1, mode="1777"),
         TmpfsPlan(target="/nowhere", size=1 << 20, mode="755", exec=True),
@@ -99,7 +100,7 @@ def test_kubernetes_promises_what_its_renderer_can_write() -> None:
     ],
 )  # fmt: skip
 def test_in_a_pod_another_size_or_kind_is_still_told(line: str, told: str) -> None:
-    """The flags are not asked about there; the rest is."""
+    """The flags are not checked there; the rest is."""
     rows = parse(f"{TABLE}{line}\n" if line else TABLE)
     wanted = TmpfsPlan(target="/run", size=64 << 20, mode="755")
     assert measured_tmpfs(wanted, rows.get("/run"), KUBERNETES) == told
@@ -117,7 +118,7 @@ def test_in_a_pod_another_size_or_kind_is_still_told(line: str, told: str) -> No
     ],
 )
 def test_the_engine_of_a_pod_may_mount_a_tmpfs_at_var_tmp(line: str, on: str, told: str) -> None:
-    """Podman and CRI-O do; any other mount there, and on any other target, is told."""
+    """Podman and CRI-O do; any other mount there, and on any other target, is reported."""
     table = parse(f"30 22 0:30 / /var/tmp {line}\n")
     assert extra_mounts(effective_profile(plan_of()), BOX, table, on) == told
 

@@ -142,7 +142,7 @@ def test_exec_compares_code_and_output(paths: Paths) -> None:
 
 
 def test_exec_gives_a_closed_stdin_and_a_minimal_environment(paths: Paths) -> None:
-    """Exec gives a closed stdin and a minimal environment."""
+    """Exec has a closed stdin and a minimal environment."""
     argv = ("/bin/sh", "-c", "cat; env | cut -d= -f1 | sort | tr '\\n' ' '")
     detail = one(
         paths, probe("exec", argv=argv, stdout_regex=r"^HOME LANG PATH (PWD )?TMPDIR (_ )?$")
@@ -220,7 +220,7 @@ def test_http_compares_status_and_body(paths: Paths, url: str) -> None:
     "url", ["http://10.0.0.1/x", "https://127.0.0.1/x", "http://localhost.example/x"]
 )
 def test_http_asks_loopback_only(paths: Paths, url: str) -> None:
-    """Http asks loopback only."""
+    """Http connects to loopback only."""
     assert "not on loopback" in one(paths, probe("http", url=url)).detail
 
 
@@ -250,7 +250,7 @@ def test_probes_run_in_parallel_within_one_deadline(paths: Paths) -> None:
 
 
 def test_a_hook_forces_a_failure_also_under_an_id_that_nobody_has(paths: Paths) -> None:
-    """A hook forces a failure also under an id that nobody has."""
+    """A hook forces a failure also under an id without a probe."""
     good = probe("path", type="dir", path="/usr")
     assert run(paths, good, force_missing="p")[0].detail == FORCED
     assert [result.id for result in run(paths, good, force_missing="q") if not result.passed] == [
@@ -259,6 +259,6 @@ def test_a_hook_forces_a_failure_also_under_an_id_that_nobody_has(paths: Paths) 
 
 
 def test_a_signal_that_interrupts_no_wait_is_heard_all_the_same(tmp_path: Path) -> None:
-    """The kernel may give it to another thread, or just before the main one begins to wait."""
+    """The kernel may deliver it to another thread, or just before the main one begins to wait."""
     argv = [sys.executable, "-c", SIGNALLED, str(tmp_path)]
     assert subprocess.run(argv, stdin=subprocess.DEVNULL, check=False, timeout=10).returncode == 143

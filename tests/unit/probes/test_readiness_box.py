@@ -150,7 +150,7 @@ async def test_a_sentinel_that_is_not_the_one_that_was_written_is_missing(
 async def test_a_root_that_takes_no_write_is_named_by_its_box_path(
     box: PrefixBox, port: int
 ) -> None:
-    """A root that takes no write is named by its box path."""
+    """A root that is not writable is named by its box path."""
     async with watched(box, port) as w:
         await w.until_ready(10)
         away = box.paths.workspace.with_name("away")

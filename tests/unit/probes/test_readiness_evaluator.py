@@ -108,7 +108,7 @@ async def test_it_falls_with_the_first_failure_while_others_still_hang() -> None
 
 
 async def test_after_a_failure_every_check_must_pass_again_before_it_rises() -> None:
-    """`b` was good all the time, yet it is asked once more: the good pass is a complete one."""
+    """`b` was good all the time, yet it is checked once more: the good pass is a complete one."""
     a, b = Switch("a"), Switch("b", period=3600)
     async with running(a, b) as (evaluator, changes):
         await until(lambda: evaluator.verdict.ready)
@@ -142,7 +142,7 @@ async def test_a_period_is_kept_without_events_and_scaled_by_the_hook() -> None:
 
 
 async def test_draining_is_at_once_and_for_good() -> None:
-    """Draining is at once and for good."""
+    """Draining is at once and permanent."""
     a = Switch("a")
     async with running(a) as (evaluator, _changes):
         await until(lambda: evaluator.verdict.ready)
@@ -155,7 +155,7 @@ async def test_draining_is_at_once_and_for_good() -> None:
 
 
 async def test_an_evaluator_that_does_not_come_round_is_named() -> None:
-    """An evaluator that does not come round is named."""
+    """An evaluator that makes no progress is named."""
     now = 0.0
     evaluator = Evaluator([Switch("a")], lambda _old, _new: None, monotonic=lambda: now)
     task = asyncio.create_task(evaluator.run())
@@ -169,7 +169,7 @@ async def test_an_evaluator_that_does_not_come_round_is_named() -> None:
 
 
 async def test_a_hung_call_is_never_begun_twice() -> None:
-    """A hung call is never begun twice."""
+    """A hung call is never started twice."""
     import threading
 
     release, begun = threading.Event(), []

@@ -1,4 +1,5 @@
-"""A mount that turns read-only is seen by the kernel's own word, in a mount namespace of the test's."""
+"""A mount that becomes read-only is detected through the kernel, in a mount namespace of the
+test's."""
 
 import json
 import subprocess

@@ -11,7 +11,7 @@ NOT_RUN = ("sandbox:canary not enforced",)
 
 
 class Found:
-    """What the canaries said, and the time that it is."""
+    """The canaries' results, and the current time."""
 
     def __init__(self) -> None:
         self.report: CanaryReport | None = None
@@ -45,7 +45,7 @@ async def test_a_good_run_is_evidence_and_a_bad_one_names_its_rules() -> None:
 
 
 async def test_a_run_that_could_not_be_made_is_no_pass() -> None:
-    """Neither one that failed, nor one that was asked nothing, nor one that is long ago."""
+    """Neither a failed one, nor one without checks, nor an old one."""
     found = Found()
     found.report = replace(GOOD, failed=("canary",))
     assert await found.requirement.check() == NOT_RUN

@@ -36,7 +36,7 @@ IMAGE = f"agentbox:x@sha256:{'0' * 64}"
 
 
 def manifest_of(document: Mapping[str, Any]) -> Manifest:
-    """The manifest of that document, known to fit the schema."""
+    """The manifest of that document, known to be valid."""
     manifest = parse(tomli_w.dumps(document).encode(), "x")
     assert manifest.findings == ()
     return manifest
@@ -76,7 +76,8 @@ def masked(text: str, plan: Plan) -> str:
 
 
 def engine(manifest: Manifest) -> dict[str, str]:
-    """What a container engine or a cluster is given. The manifest's own text and the NetworkPolicy are left out."""
+    """The input of a container engine or a cluster. The manifest's own text and the NetworkPolicy
+    are left out."""
     plan = plan_of(manifest)
     bare = replace(plan, exceptions=tuple(replace(delta, devices=()) for delta in plan.exceptions))
     found: dict[str, str] = {}
@@ -96,7 +97,8 @@ def _without_network_policy(path: str, text: str) -> str:
 
 
 def recipe(manifest: Manifest) -> str:
-    """What the image is made of without its layer `config`: packages, and the config that engines read."""
+    """The contents of the image without its layer `config`: packages, and the config that engines
+    read."""
     plan = plan_of(manifest)
     config = image_config(json.loads(json.dumps(plan.to_json())), [], "", "amd64", plan.digest)
     config["config"]["Labels"].pop("org.agentbox.manifest-digest")

@@ -1,4 +1,4 @@
-"""compose: the whole baseline, whatever the manifest says; what options and exceptions change."""
+"""compose: the complete baseline, whatever the manifest is; the effects of options and exceptions."""
 
 import json
 from dataclasses import replace
@@ -115,7 +115,7 @@ def test_a_dollar_in_a_value_is_not_for_compose() -> None:
 
 
 def test_a_project_folder_takes_the_place_of_the_workspace() -> None:
-    """The volume is gone from the file, and the security report says what agents can change."""
+    """The volume is removed from the file, and the security report lists what agents can change."""
     plan = plan_of()
     found = service(plan, project=Path("/home/me/pro$ject"))
     assert found["volumes"][-1] == {
@@ -195,7 +195,8 @@ def test_an_exception_only_adds_lines() -> None:
 
 
 def test_the_folder_is_complete() -> None:
-    """Compose finds everything it names beside the file, and `.env` overrides the image where only an id is known."""
+    """Compose finds everything it names beside the file, and `.env` overrides the image if only an
+    id is known."""
     plan = plan_of()
     folder = compose_files(plan, IMAGE, manifest=manifest_bytes(), image_id="sha256:" + "b" * 64)
     assert sorted(folder) == [
@@ -215,7 +216,7 @@ def test_the_folder_is_complete() -> None:
 
 
 def test_an_image_id_stands_in_no_generated_file_but_env() -> None:
-    """It means something to one engine only, so the compose file keeps the tag of the plan."""
+    """It has a meaning for one engine only, so the compose file keeps the tag of the plan."""
     plan = plan_of()
     text = compose(plan, "sha256:" + "b" * 64)
     assert "b" * 64 not in text

@@ -1,7 +1,5 @@
-"""The judges that others wrote find nothing in the compose file: its schema and compose-lint.
-
-The installed Compose reads it in every real box; RC-025 runs the style checker over the golden files.
-"""
+"""External validators find nothing in the compose file: its schema and compose-lint. The installed
+Compose reads it in every real box; RC-025 runs the style checker over the golden files."""
 
 import json
 import subprocess
@@ -30,7 +28,7 @@ MANIFESTS = {
 
 @pytest.fixture(params=MANIFESTS.values(), ids=MANIFESTS.keys())
 def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """A compose folder as `up` writes it, with empty secrets."""
+    """A compose directory as `up` writes it, with empty secrets."""
     plan = plan_of(request.param)
     for name, content in compose_files(plan, IMAGE, manifest=manifest_bytes(request.param)).items():
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -46,7 +44,7 @@ def _run(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_the_schema_of_the_compose_specification_accepts_it(folder: Path) -> None:
-    """And it refuses the same file with a key that does not exist, so it does look."""
+    """And it rejects the same file with an unknown key, so it does check."""
     schema, document = (
         json.loads(SCHEMA.read_text()),
         yaml.safe_load((folder / "docker-compose.yml").read_text()),
@@ -59,7 +57,7 @@ def test_the_schema_of_the_compose_specification_accepts_it(folder: Path) -> Non
 
 
 def test_compose_lint_finds_nothing(folder: Path) -> None:
-    """At its lowest threshold; without `cap_drop` it complains, so it does look."""
+    """At its lowest threshold; without `cap_drop` it complains, so it does check."""
     lint = (
         str(Path(sys.executable).parent / "compose-lint"),
         "--fail-on",

@@ -1,4 +1,4 @@
-"""devcontainer: it points at the compose service, in words of the published reference."""
+"""devcontainer: it points at the compose service, with the terms of the published reference."""
 
 import json
 

@@ -1,4 +1,5 @@
-"""From a manifest to the compose file: whatever the exceptions say, nothing of the baseline's lines is gone or weaker."""
+"""From a manifest to the compose file: whatever the exceptions are, no line of the baseline is
+missing or weaker."""
 
 import json
 from functools import cache
@@ -59,7 +60,8 @@ _BLOCKS = st.dictionaries(st.sampled_from(KEYS), st.one_of(st.just({}), _WRITTEN
 
 @cache
 def _features() -> dict[str, Feature]:
-    """Core, and one feature a key whose gate is `meta.dev`: what a key adds does not hang on the feature's packages."""
+    """Core, and one feature per key whose gate is `meta.dev`: what a key adds does not depend on
+    the feature's packages."""
     gate = Gate(key="meta.dev", values=(True,))
     gated = {
         key: Feature(name=key, gate=gate, exception=ExceptionNeed(key=key, need="advised"))
@@ -99,7 +101,7 @@ def _service(plan: Plan) -> dict[str, Any]:
 
 
 def _removed(before: dict[str, Any], after: dict[str, Any]) -> list[str]:
-    """The lines of the baseline that are gone or weaker."""
+    """The lines of the baseline that are missing or weaker."""
     lost = [name for name in _KEPT if after.get(name) != before[name]]
     mounts = {row.partition(":")[0]: row for row in after["tmpfs"]}
     for row in before["tmpfs"]:
@@ -119,7 +121,8 @@ def _baseline() -> dict[str, Any]:
 @settings(deadline=None)
 @given(_BLOCKS)
 def test_no_combination_removes_a_line_of_the_baseline(blocks: dict[str, dict[str, Any]]) -> None:
-    """Built-in and written deltas, inherited ones too: refused as a whole, or only more than before."""
+    """Built-in and written deltas, inherited ones too: rejected completely, or only more than
+    before."""
     try:
         plan = _plan(blocks)
     except PlanError:

@@ -100,7 +100,7 @@ def test_a_project_folder_is_granted_where_it_was_asked_for() -> None:
 
 
 def test_every_waiver_is_needed() -> None:
-    """A restriction that a target can write after all must leave the list."""
+    """A restriction that a target can express after all must leave the list."""
     for target, reader in READERS.items():
         plan = PLANS["default"]
         assert unused_waivers(target, reader(_files(plan, target)), plan_grants(plan)) == ()
@@ -158,7 +158,7 @@ def _seccomp(files: Files) -> None:
     )
 
 
-# target, what is added to its text, the kind of excess that must be found ("" = a word that the reader refuses).
+# target, what is added to its text, the kind of excess that must be found ("" = a word that the reader rejects).
 MUTANTS: dict[str, tuple[str, Callable[[Files], None], str]] = {
     "compose cap": ("compose", _compose(lambda s: s.update(cap_add=["NET_RAW"])), "capability"),
     "compose cap_drop": ("compose", _compose(lambda s: s.pop("cap_drop")), "capability"),

@@ -44,7 +44,8 @@ def _pod(objects: dict[str, dict[str, Any]]) -> dict[str, Any]:
 @pytest.mark.parametrize("text", MANIFESTS.values(), ids=MANIFESTS.keys())
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_schemas_of_kubernetes_accept_every_object_strictly(text: str, version: str) -> None:
-    """Of an old, a middle and the newest release; a misspelt field is refused, so the judge does look."""
+    """Of an old, a middle and the newest release; a misspelt field is rejected, so the validator
+    does check."""
     objects = _objects(text)
     assert set(objects) == {
         "ConfigMap",
@@ -62,7 +63,7 @@ def test_the_schemas_of_kubernetes_accept_every_object_strictly(text: str, versi
 
 @pytest.mark.parametrize("text", MANIFESTS.values(), ids=MANIFESTS.keys())
 def test_pod_security_restricted_admits_the_pod(text: str) -> None:
-    """No violation; without the baseline's line there is one, so the judge does look."""
+    """No violation; without the baseline's line there is one, so the validator does check."""
     template = _objects(text)["StatefulSet"]["spec"]["template"]
     assert violations(template) == ()
     broken = copy.deepcopy(template)
@@ -179,7 +180,7 @@ def test_a_changed_manifest_changes_the_pod_template() -> None:
 
 @given(st.text(alphabet=st.sampled_from("ab \n\t\r\"'\\:#|é\x85\u2028"), max_size=30))
 def test_the_manifest_in_the_config_map_is_the_manifest(text: str) -> None:
-    """Byte for byte: the box compares digests. Written as a block where a block can hold it."""
+    """Byte for byte: the box compares digests. Written as a block where a block can contain it."""
     assert yaml.safe_load(dump({"a": {"b": Block(text)}}))["a"]["b"] == text
 
 

@@ -1,4 +1,4 @@
-"""podman_run: the same grants as compose, in the words of `podman run`."""
+"""podman_run: the same grants as compose, as options of `podman run`."""
 
 from pathlib import Path
 
@@ -35,7 +35,7 @@ def test_every_grant_and_limit_of_the_compose_file_is_in_the_arguments() -> None
 
 
 def test_the_root_is_read_only_and_nothing_is_widened() -> None:
-    """podman mounts tmpfs of its own over a read-only root unless told not to."""
+    """podman mounts tmpfs of its own over a read-only root unless configured otherwise."""
     argv = podman_run(plan_of(), Options(IMAGE), Path("/state"), rootless=False)
     assert {"--read-only", "--read-only-tmpfs=false", "--security-opt=no-new-privileges"} <= set(
         argv
@@ -47,7 +47,7 @@ def test_the_root_is_read_only_and_nothing_is_widened() -> None:
 
 
 def test_rootless_maps_the_caller_and_a_project_folder_is_bound() -> None:
-    """uid 1000 of the box is the caller, so the project folder stays theirs."""
+    """uid 1000 of the box is the caller, so the project directory stays theirs."""
     argv = podman_run(plan_of(), Options(IMAGE, Path("/home/me")), Path("/state"), rootless=True)
     assert "--userns=keep-id:uid=1000,gid=1000" in argv
     assert "--mount=type=bind,source=/home/me,target=/workspace" in argv

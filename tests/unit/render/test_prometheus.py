@@ -129,7 +129,7 @@ def _write(folder: Path, text: str = "") -> Path:
 
 @pytest.mark.parametrize("text", MANIFESTS.values(), ids=MANIFESTS.keys())
 def test_promtool_accepts_configuration_and_rules(tmp_path: Path, text: str) -> None:
-    """Every rule is counted; a broken expression is refused, so the judge does look."""
+    """Every rule is counted; a broken expression is rejected, so the validator does check."""
     _write(tmp_path, text)
     assert f"{len(ALERTS)} rules found" in _promtool(tmp_path, "check", "config", CONFIG_FILE)
     rules = tmp_path / RULES_FILE
@@ -141,7 +141,7 @@ def test_promtool_accepts_configuration_and_rules(tmp_path: Path, text: str) -> 
 
 
 def test_every_alert_has_a_case() -> None:
-    """An alert that nobody has seen fire is no alert."""
+    """An alert that never fired in a test may not work."""
     assert [alert.name for alert in ALERTS] == list(CASES)
 
 
@@ -152,7 +152,7 @@ def test_an_alert_fires_when_it_must_and_not_when_it_need_not(tmp_path: Path, na
     keeps_job = name not in (
         "AgentboxDenials",
         "AgentboxAttack",
-    )  # it sums over what identifies a refusal
+    )  # it sums over what identifies a denial
     labels = {
         "box": "agentbox",
         **({"job": "agentbox"} if keeps_job else {}),

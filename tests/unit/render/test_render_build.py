@@ -20,7 +20,7 @@ SERVED = '[adapters]\npods.use = "off"\nmemory.use = "off"\n'  # what this relea
 
 
 def _lock() -> Lock:
-    """Every package that the features without a gate ask for, with made-up hashes."""
+    """Every package that the features without a gate need, with invented hashes."""
     features = [load_features()[name] for name in UNGATED]
     debs = [(name, feature.name) for feature in features for name in feature.debian]
     wheels = [(name, feature.name) for feature in features for name in feature.pypi]
@@ -61,7 +61,7 @@ def _lock() -> Lock:
 
 
 def _run(folder: Path, manifest: bytes, *more: str) -> subprocess.CompletedProcess[str]:
-    """As nix/run.py starts it: isolated, its own folders only."""
+    """As nix/run.py starts it: isolated, its own directories only."""
     (folder / "agentbox.toml").write_bytes(manifest)
     (folder / "agentbox.lock").write_bytes(serialize_lock(_lock()))
     start = "import runpy, sys; sys.path[:0] = [sys.argv.pop(1)]; runpy.run_module('agentbox.plan.render.build', run_name='__main__', alter_sys=True)"
@@ -87,7 +87,7 @@ def _run(folder: Path, manifest: bytes, *more: str) -> subprocess.CompletedProce
 
 
 def test_the_layer_holds_what_boot_reads_and_its_digests_agree(tmp_path: Path) -> None:
-    """plan.json gives the digest that build.json, probes.json and the image label carry."""
+    """plan.json has the digest that build.json, probes.json and the image label have."""
     done = _run(
         tmp_path,
         manifest_bytes(SERVED + '[skills.corpus]\ninclude = ["git-history"]\n'),

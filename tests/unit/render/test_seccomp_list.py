@@ -138,7 +138,8 @@ def test_these_are_refused(name: str) -> None:
 
 
 def test_clone3_does_not_exist() -> None:
-    """Its flags lie in memory, where a filter cannot look; ENOSYS makes libraries fall back to clone."""
+    """Its flags are in memory, where a filter cannot read them; ENOSYS makes libraries fall back to
+    clone."""
     assert OURS["clone3"] == {("SCMP_ACT_ERRNO", 38, ())}
 
 

@@ -1,4 +1,4 @@
-"""The security report: what holds, what an exception gives up, and why."""
+"""The security report: the controls, what an exception gives up, and why."""
 
 import json
 from dataclasses import replace
@@ -13,7 +13,7 @@ from agentbox.plan.render.controls import CONTROL_LINES, ENGINE, FIELDS, PlanAss
 from agentbox.plan.render.kubernetes.security import BASELINE, PRIVILEGED, RESTRICTED
 from agentbox.plan.render.security_report import report, report_json, security_report
 
-# The recommendations of CIS Docker 1.6 that a box holds, less what the engine holds.
+# The recommendations of CIS Docker 1.6 that a box follows, less those for the engine.
 CIS = {
     "4.1", "4.6", "4.8", "4.10", "5.4", "5.5", "5.6", "5.7", "5.8", "5.9", "5.10", "5.11", "5.12", "5.13", "5.14", "5.15",
     "5.16", "5.17", "5.18", "5.19", "5.20", "5.21", "5.22", "5.25", "5.26", "5.27", "5.28", "5.29", "5.30", "5.31", "5.32",
@@ -30,7 +30,7 @@ def with_delta(**added: Any) -> Plan:
 
 
 def lost(plan: Plan) -> dict[str, str]:
-    """Control -> why, over the whole effective profile."""
+    """Control -> reason, over the complete effective profile."""
     return {
         control: why
         for row in report(plan)["effective"]
@@ -100,7 +100,7 @@ def test_the_baseline_is_told_as_it_is_without_exceptions() -> None:
 
 
 def test_a_port_on_every_address_gives_up_its_control() -> None:
-    """Not by an exception, and told all the same."""
+    """Not by an exception, and still reported."""
     assert set(lost(plan_of('[api]\npublish_address = "0.0.0.0"\n'))) == {"CIS 5.14"}
     assert lost(plan_of('[api]\npublish_address = "192.0.2.7"\n')) == {}
 

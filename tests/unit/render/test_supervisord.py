@@ -1,4 +1,4 @@
-"""supervisord: the text means, to supervisord's own reader, exactly what the plan says."""
+"""supervisord: its own reader gets from the text exactly what the plan contains."""
 
 import os
 import shlex
@@ -179,7 +179,7 @@ def test_below_a_prefix_our_programs_and_paths_move_and_are_told(tmp_path: Path)
 
 
 def test_a_tool_of_the_distribution_stays_where_it_is(tmp_path: Path) -> None:
-    """Under the process engine a feature takes its tools from the host."""
+    """Under the process engine a feature uses the host's tools."""
     config = _read(supervisord(_one(("/usr/bin/editor",), {}), Paths(tmp_path)))["p"]
     assert config.command == "/usr/bin/editor"  # type: ignore[attr-defined]
     assert config.directory == f"{tmp_path}/tmp"  # type: ignore[attr-defined]

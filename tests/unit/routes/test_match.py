@@ -25,7 +25,7 @@ PATHS = make_routes(ROUTES, Row)
 
 
 def match(method: str, path: str) -> tuple[Any, dict[str, Any]] | None:
-    """The first route that matches, as the router looks for it, and the scope that it gives."""
+    """The first route that matches, as the router finds it, and the scope that it sets."""
     scope = {"type": "http", "method": method, "raw_path": path.encode(), "state": {}}
     for route in PATHS:
         found, child_scope = route.matches(scope)
@@ -75,14 +75,14 @@ def test_unknown_paths_have_no_row(path: str) -> None:
 
 
 def test_an_encoded_slash_is_no_separator() -> None:
-    """%2F stays inside its segment and reaches the handler decoded."""
+    """%2F stays inside its segment and is decoded for the handler."""
     found = match("GET", "/v1/beads/a%2Fb")
     assert found is not None
     assert found[1]["path_params"] == {"id": "a/b"}
 
 
 def test_the_rest_of_a_path_stays_encoded() -> None:
-    """So that its handler can tell a slash from %2F; every other parameter must be UTF-8."""
+    """So that its handler can distinguish a slash from %2F; every other parameter must be UTF-8."""
     found = match("PUT", "/v1/pods/a/b%2Fc%ff/")
     assert found is not None
     assert found[1]["path_params"] == {"path": "a/b%2Fc%ff/"}

@@ -1,4 +1,4 @@
-"""The route table is whole and consistent."""
+"""The route table is complete and consistent."""
 
 import re
 
@@ -20,7 +20,7 @@ def test_names_and_places_are_unique() -> None:
 
 @pytest.mark.parametrize("route", ROUTES, ids=name_of)
 def test_scopes_exist(route: Route) -> None:
-    """A row demands scopes that a token can hold."""
+    """A row demands scopes that a token can have."""
     assert set(route.scope) <= SCOPES
 
 
@@ -48,7 +48,7 @@ def test_slot_routes_have_the_prefix(route: Route) -> None:
 
 @pytest.mark.parametrize("route", ROUTES, ids=name_of)
 def test_bodies_are_read_where_a_record_is_named(route: Route) -> None:
-    """A row that names a request record has room for a body, and no other row has."""
+    """A row that names a request record allows a body, and no other row does."""
     assert (route.body_limit != 0) == bool(route.request)
 
 
@@ -91,7 +91,8 @@ def test_the_rest_of_a_path_keeps_its_slashes() -> None:
 )
 @pytest.mark.parametrize("value", ["", ".", ".."])
 def test_a_parameter_leads_to_no_other_route(name: str, value: str) -> None:
-    """What a client would take out of the path is refused, for each parameter that is one segment."""
+    """Segments that a client would remove from the path are rejected, for each parameter that is
+    one segment."""
     route = BY_NAME[name]
     for parameter in set(route.parameters) - {route.rest_parameter}:
         with pytest.raises(ValueError, match="segment"):
@@ -99,7 +100,7 @@ def test_a_parameter_leads_to_no_other_route(name: str, value: str) -> None:
 
 
 def test_url_refuses_what_the_row_lacks() -> None:
-    """A query name that the row has not is a ValueError, a parameter left out a KeyError."""
+    """A query name that the row lacks is a ValueError, a missing parameter a KeyError."""
     with pytest.raises(ValueError, match="no query parameter 'colour'"):
         BY_NAME["list_beads"].url(query={"colour": "red"})
     with pytest.raises(KeyError):

@@ -46,9 +46,7 @@ AGENTS = ["E301", "E302", "E303", "E304", "E305", "E306", "E307", "E308"]
 MESH = ["E401", "E402", "E403", "E404", "W405", "W406"]
 IMAGE = ["E501", "W502", "E503"]
 DEAD = ["W601", "I602", "W603", "W604", "E605"]
-THIS_RELEASE = (
-    "E606"  # what the schema names and this release does not serve; goes when nothing is left of it
-)
+THIS_RELEASE = "E606"  # what the schema names and this release does not support; removed when empty
 NOT_IN_USE = {"E009", "E021", "E030"}
 
 

@@ -69,7 +69,7 @@ def test_texts(rule: Rule) -> None:
 
 
 def test_a_number_means_one_thing() -> None:
-    """Three digits once whatever the letter, in a band that exists, also among retired codes."""
+    """Three digits once whatever the letter, in an existing band, also among retired codes."""
     codes = [*discover(), *RETIRED]
     numbers = [code[1:] for code in discover()]
     assert len(set(numbers)) == len(numbers)
@@ -81,7 +81,7 @@ def test_a_number_means_one_thing() -> None:
 
 
 def test_the_file_name_is_the_code() -> None:
-    """`e103_...py` holds E103."""
+    """`e103_...py` has E103."""
     for rule in RULES:
         assert rule.check.__module__.rpartition(".")[2].startswith(f"{rule.code.lower()}_")
 
@@ -95,12 +95,12 @@ def test_the_shipped_manifest_has_no_finding() -> None:
 
 
 def test_the_page_is_fresh() -> None:
-    """docs/rules.md equals what the rules say."""
+    """docs/rules.md equals the texts of the rules."""
     assert TARGET.read_text() == page(), f"stale: run `{COMMAND}`"
 
 
 def test_a_withdrawn_value_skips_only_the_rules_that_read_it() -> None:
-    """They are listed with the key to mend; others run."""
+    """They are listed with the key to fix; others run."""
     data = (
         b'[meta]\nschema_version = 1\n[resources]\nmemory = 4\n[api]\npublish_address = "0.0.0.0"\n'
     )
@@ -159,7 +159,7 @@ def test_only_rules_about_the_environment() -> None:
 
 
 def reading(rule: Rule, data: bytes, arguments: dict[str, Any]) -> set[str]:
-    """The keys that a rule asks for over one manifest."""
+    """The keys that a rule reads in one manifest."""
     manifest = parse(data, "x")
     features = arguments.get("features", FEATURES)
     given = RuleInput(

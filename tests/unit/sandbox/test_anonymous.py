@@ -39,7 +39,7 @@ def flooded(script: str) -> dict[str, object]:
 
 
 def test_pages_that_left_the_tables_count() -> None:
-    """They hold half as much again as its memory; where they are unmapped there is room again."""
+    """They have half as much again as its memory; where they are unmapped there is capacity again."""
     found = flooded("""
 made, why = flood(lambda block: block.madvise(mmap.MADV_DONTNEED))
 count, still = len(made), made[0][0]
@@ -50,7 +50,7 @@ said(why=why, count=count, still=still, again=len(flood(lambda block: None)[0]))
 
 
 def test_a_mapping_of_which_a_page_is_left_counts_whole() -> None:
-    """All pages are there as long as one is mapped, in whatever process."""
+    """All pages exist as long as one is mapped, in whatever process."""
     found = flooded("""
 import ctypes
 unmap = ctypes.CDLL(None).munmap
@@ -64,7 +64,7 @@ said(why=why, count=len(made))
 
 
 def test_private_memory_and_short_lived_shared_memory_have_no_such_bound() -> None:
-    """What comes and goes is counted anew, and what one process alone writes is another limit's."""
+    """Changes are counted again, and what one process alone writes belongs to another limit."""
     found = flooded("""
 for _ in range(100): mmap.mmap(-1, SIZE).close()
 private = [mmap.mmap(-1, SIZE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) for _ in range(40)]
@@ -74,7 +74,8 @@ said(private=len(private))
 
 
 def test_the_device_of_zeros_gives_no_shared_memory() -> None:
-    """To map it as shared it must be open for writing, by whatever name; for reading it gives zeros and pages of one's own."""
+    """A shared mapping needs a descriptor that is open for writing, by whatever name; one for
+    reading returns zeros and private pages."""
     found = run_json("""
 import mmap
 SIZE = 4 << 20

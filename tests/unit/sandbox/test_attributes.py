@@ -1,4 +1,5 @@
-"""Mode, times, owner and attributes of files: one's own where one may write, nobody else's by any name."""
+"""Mode, times, owner and attributes of files: own ones within the writable paths, no others by any
+name."""
 
 import os
 import shutil
@@ -27,7 +28,8 @@ def raw(name, *arguments):
 
 @pytest.fixture
 def places(tmp_path: Path) -> tuple[Path, Path]:
-    """A folder that is granted and one that is not, of a similar name; a link from the first leads to the second."""
+    """A directory that is granted and one that is not, of a similar name; a link from the first
+    leads to the second."""
     mine, other = tmp_path / "mine", tmp_path / "mine-not"
     for folder in (mine, other):
         folder.mkdir()
@@ -45,7 +47,8 @@ def granted(mine: Path) -> Confinement:
 
 
 def test_ones_own_files_change(places: tuple[Path, Path]) -> None:
-    """By path, relative to the folder of the process or to a descriptor, by a link, by /proc/self/fd, by a descriptor."""
+    """By path, relative to the directory of the process or to a descriptor, by a link, by
+    /proc/self/fd, by a descriptor."""
     mine, other = places
     found = run_json(
         TOOLS + """
@@ -78,7 +81,8 @@ said(words=words, times=[five, eight, now, two, *link], owner=owner, folder=oct(
 
 
 def test_nothing_else_does(places: tuple[Path, Path]) -> None:
-    """A folder outside, by path, `..`, links, descriptors that read, /proc; a device; who owns a file; its attributes."""
+    """A directory outside, by path, `..`, links, read-only descriptors, /proc; a device; the owner
+    of a file; its attributes."""
     mine, other = places
     found = run_json(
         TOOLS + """

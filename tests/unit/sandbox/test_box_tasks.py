@@ -1,4 +1,4 @@
-"""What all agents of a box may have together, and what no sum of them takes."""
+"""What all agents of a box may have together, and what no sum of them exceeds."""
 
 import asyncio
 import os
@@ -72,8 +72,8 @@ async def end(*agents: AgentProcess) -> None:
 
 @pytest.mark.limit("box_tasks")
 async def test_no_sum_of_agents_takes_the_reserve(launcher: LauncherClient, launch: Launch) -> None:
-    """Three floods of threads, each far from its own limit, meet the box's; one that starts beside them has its least part,
-    and what they had is free when they are gone."""
+    """Three floods of threads, each far from its own limit, meet the box's; one that starts beside
+    them has its minimum share, and theirs is free when they have ended."""
     most = 120
     flood = replace(launch, argv=("python3", "-I", "-c", FLOOD), box_tasks=most)
     heard: list[str] = []
@@ -103,7 +103,8 @@ async def test_no_sum_of_agents_takes_the_reserve(launcher: LauncherClient, laun
 async def test_memory_of_all_together_ends_the_largest(
     launcher: LauncherClient, launch: Launch
 ) -> None:
-    """Each keeps to its own limit; the sum does not keep to the box's. The one that uses most ends, by that limit's name."""
+    """Each stays within its own limit; the sum exceeds the box's. The one that uses most ends, by
+    that limit's name."""
 
     def hog(size: int) -> Launch:
         return replace(
@@ -129,7 +130,8 @@ def _resident(agent: AgentProcess) -> int:
 
 
 def test_bounds_are_booked_and_given_back() -> None:
-    """A reaper that is gone holds nothing; one that fell is settled once its bound has stayed for two looks."""
+    """A reaper that has ended uses nothing; one that died is final once its limit has stayed for
+    two polls."""
     box, me = BoxTasks(), os.getpid()
     box.claim(me)
     share = BoxShare(box, 20)

@@ -10,7 +10,7 @@ import struct
 import pytest
 
 from agentbox.sandbox.seccomp import agent_filter as seccomp
-from agentbox.sandbox.seccomp import bpf
+from agentbox.sandbox.seccomp import bpf, call_sets
 from agentbox.sandbox.seccomp.syscalls import AARCH64, CALLS, MACHINES, X86_64, Machine
 
 DONE, ENOSYS, EINVAL = (
@@ -83,7 +83,8 @@ def test_golden_bytes() -> None:
 
 
 def test_a_search_goes_to_each_body() -> None:
-    """For maps of all sizes: neighbours of one body and of several, the ends of the numbers, and bodies that a test cannot pass over."""
+    """For maps of all sizes: neighbours with one body and with several, the ends of the numbers,
+    and bodies that a test cannot jump over."""
     for size in (0, 1, 2, 7, 8, 9, 30, 200):
         draw = random.Random(size)
         lengths = {value: 60 if value % 17 == 0 else 1 for value in draw.sample(range(400), size)}
@@ -106,7 +107,7 @@ def test_a_search_goes_to_each_body() -> None:
     ("machine", "digest"), [(X86_64, "bee56903c2aaf0fa"), (AARCH64, "0a209542c493b0a6")]
 )
 def test_the_filter_is_the_reviewed_one(machine: Machine, digest: str) -> None:
-    """Changed bytes want a look at what they now let through."""
+    """Changed bytes need a review of what they now allow."""
     found = seccomp.build(machine, network=False, cookie=OWN)
     assert hashlib.sha256(found).hexdigest()[:16] == digest
 
@@ -114,21 +115,22 @@ def test_the_filter_is_the_reviewed_one(machine: Machine, digest: str) -> None:
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 @pytest.mark.parametrize("network", [False, True])
 def test_each_call_gets_its_answer(machine: Machine, network: bool) -> None:
-    """What is refused goes to the reaper; every other number passes, but for those that look at their arguments."""
+    """Refused calls go to the reaper; every other number passes, except those whose arguments are
+    tested."""
     program = seccomp.build(machine, network=network)
     numbers = {machine.number(call): call for call in CALLS}
     for call in range(600):
         name = numbers.get(call, "")
         found = run(program, call, architecture=machine.audit)
         if name in (
-            *seccomp.REFUSED,
-            *seccomp.UNKNOWN,
-            *seccomp.FORK_CALLS,
-            *seccomp.OF_A_PATH,
-            *seccomp.INOTIFY_CALLS,
-            seccomp.ADD_WATCH,
-            *seccomp.EPOLL_CALLS,
-            *seccomp.LANDLOCK_CALLS,
+            *call_sets.REFUSED,
+            *call_sets.UNKNOWN,
+            *call_sets.FORK_CALLS,
+            *call_sets.OF_A_PATH,
+            *call_sets.INOTIFY_CALLS,
+            call_sets.ADD_WATCH,
+            *call_sets.EPOLL_CALLS,
+            *call_sets.LANDLOCK_CALLS,
             "clone",
             "socket",
             "socketpair",
@@ -138,9 +140,9 @@ def test_each_call_gets_its_answer(machine: Machine, network: bool) -> None:
             assert found == (bpf.ALLOW if name == "setpriority" else ASKED)
         elif name == "setsockopt":  # of no option
             assert found == (bpf.ALLOW if network else ASKED)
-        elif name in seccomp.BY_REFERENCE:
+        elif name in call_sets.BY_REFERENCE:
             assert found == EINVAL
-        elif name in seccomp.NETWORK_CALLS:
+        elif name in call_sets.NETWORK_CALLS:
             assert found == (bpf.ALLOW if network else ASKED), name
         elif name == "clone3":
             assert found == ENOSYS
@@ -221,9 +223,9 @@ def test_arguments_decide(
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-@pytest.mark.parametrize("call", seccomp.LANDLOCK_CALLS)
+@pytest.mark.parametrize("call", call_sets.LANDLOCK_CALLS)
 def test_the_launchers_own_rulesets_pass(machine: Machine, call: str) -> None:
-    """By both words; with a bit of either wrong it is asked."""
+    """By both words; with a bit of either wrong the reaper decides."""
     program = seccomp.build(machine, network=False, cookie=OWN)
     answers = {
         run(
@@ -243,7 +245,7 @@ def test_the_launchers_own_rulesets_pass(machine: Machine, call: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 def test_processes_that_nobody_counts_are_the_kernels(machine: Machine) -> None:
-    """Without a limit only the flags that make namespaces are asked about."""
+    """Without a limit only the flags that create namespaces are tested."""
     program = seccomp.build(machine, network=False, forks=False)
     answers = {
         flags: run(program, number(machine, "clone"), (flags,), machine.audit)
@@ -261,7 +263,7 @@ def test_another_architecture_is_the_end() -> None:
 
 
 def test_what_is_too_long_is_refused() -> None:
-    """A jump takes a byte and a program 4,096 steps."""
+    """A jump is at most a byte and a program 4,096 steps."""
     with pytest.raises(ValueError, match="255"):
         bpf.if_equal(1, bpf.return_action(0) * 256)
     with pytest.raises(ValueError, match="255"):
@@ -278,7 +280,7 @@ def test_what_is_too_long_is_refused() -> None:
 )
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 def test_the_numbers_are_libseccomps(machine: Machine) -> None:
-    """The other maker's table says the same; below zero it has no such call."""
+    """The table of the other architecture agrees; below zero it has no such call."""
     judge = ctypes.CDLL(ctypes.util.find_library("seccomp"))
     for call in CALLS:
         theirs = judge.seccomp_syscall_resolve_name_arch(machine.audit, call.encode())

@@ -1,4 +1,4 @@
-"""What an agent's sockets keep in the kernel has a most, whatever becomes of their descriptors."""
+"""What an agent's sockets keep in the kernel is limited, whatever happens to their descriptors."""
 
 import os
 import socket
@@ -7,7 +7,7 @@ import pytest
 from support.confined_process import EVERYWHERE, run_json
 
 from agentbox.sandbox.confinement import Confinement
-from agentbox.sandbox.seccomp.agent_filter import current_machine
+from agentbox.sandbox.seccomp.installation import current_machine
 from agentbox.sandbox.syscalls.buffers import CONNECTION_BYTES, END_BYTES
 from agentbox.sandbox.syscalls.socket_diag import SocketDiag
 
@@ -42,7 +42,8 @@ def pushed(script: str) -> dict[str, object]:
 
 
 def test_pairs_end_below_the_memory() -> None:
-    """Full in both directions, they hold less than their share; when they are closed there is room again."""
+    """Full in both directions, they have less than their share; when they are closed there is
+    capacity again."""
     found = pushed("""
 pairs, why = flood(socket.socketpair)
 held = filled(pairs); close(pairs)
@@ -56,7 +57,7 @@ said(why=why, held=held, pairs=len(pairs), again=len(again))
 
 
 def test_connections_end_below_the_memory() -> None:
-    """Of both ends; when they are closed there is room again."""
+    """Of both ends; when they are closed there is capacity again."""
     found = pushed("""
 pairs, why = flood(both)
 held = filled(pairs); close(pairs)
@@ -70,7 +71,7 @@ said(why=why, held=held, pairs=len(pairs), again=len(again))
 
 
 def test_what_is_closed_and_holds_data_still_counts() -> None:
-    """Of one that is closed the other end keeps what was sent, and the kernel what could not be."""
+    """If one end is closed the other keeps what was sent, and the kernel what could not be sent."""
     found = pushed("""
 held = []
 def left():
@@ -124,7 +125,8 @@ def test_a_name_of_several_lines_is_no_row() -> None:
 
 
 def test_nobody_changes_the_size() -> None:
-    """Asking is answered as where the kernel gives less; a buffer is what it was, of the accepted end too."""
+    """Requests are answered as where the kernel sets less; a buffer stays as it was, of the
+    accepted end too."""
     found = pushed("""
 one, far = both(); near, _ = socket.socketpair()
 ends = (one, far, near)

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from agentbox_testkit.wait import wait_until
+from support.launched import below, descriptors, over, read_all, shell
 
 from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
@@ -40,38 +41,6 @@ def launch(tmp_path: Path) -> Launch:
         cwd=str(tmp_path),
         roots=(str(tmp_path.resolve()),),
     )
-
-
-def shell(launch: Launch, script: str) -> Launch:
-    return replace(launch, argv=("sh", "-c", script))
-
-
-async def read_all(fd: int) -> bytes:
-    def read() -> bytes:
-        with os.fdopen(fd, "rb") as stream:
-            return stream.read()
-
-    return await asyncio.to_thread(read)
-
-
-async def over(agent: AgentProcess) -> tuple[int | None, int | None, str]:
-    """Waits for the end; code, signal, cause."""
-    async with asyncio.timeout(10):
-        ended = await agent.ended
-    agent.close_descriptors()
-    return ended.code, ended.signal, ended.cause
-
-
-def descriptors() -> int:
-    return len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-
-
-def below(pid: int | None) -> list[int]:
-    """Living descendants of a process, itself included."""
-    assert pid is not None
-    table = tree.scan()
-    rows = [table[pid]] if pid in table else []
-    return [row.pid for row in [*rows, *tree.descendants(table, [pid])] if row.state not in "ZX"]
 
 
 async def test_the_leader_is_in_a_session_of_its_own(
@@ -101,7 +70,7 @@ async def test_the_leader_is_in_a_session_of_its_own(
 async def test_a_failure_names_its_stage(
     launcher: LauncherClient, launch: Launch, changed: dict[str, object], stage: str
 ) -> None:
-    """SpawnFailed tells the stage, no descriptor leaks, and the next spawn works."""
+    """SpawnFailed names the stage, no descriptor leaks, and the next spawn works."""
     await over(await launcher.spawn(launch))
     await asyncio.sleep(0)  # the transport of the first one closes with the next turn of the loop
     before = descriptors()
@@ -113,7 +82,7 @@ async def test_a_failure_names_its_stage(
 
 
 async def test_limits_hold_for_the_leader(launcher: LauncherClient, launch: Launch) -> None:
-    """What the leader measured is what was asked for, and it may not raise it."""
+    """The leader measures the requested limits, and may not raise them."""
     asked = replace(
         shell(launch, "ulimit -Hn; nice; ulimit -n 99999"), fds=77, cpu=1, memory=1 << 30
     )
@@ -127,7 +96,8 @@ async def test_limits_hold_for_the_leader(launcher: LauncherClient, launch: Laun
 async def test_no_agent_takes_all_pending_signals_of_the_user(
     launcher: LauncherClient, launch: Launch
 ) -> None:
-    """A timer holds one of a sum that the kernel keeps for the user: whoever is no agent has the rest of it."""
+    """A timer uses one of a sum that the kernel keeps for the user: processes that are not agents
+    have the rest of it."""
     code = """
 import ctypes, resource, signal
 libc, timer = ctypes.CDLL(None), ctypes.c_void_p()
@@ -150,7 +120,8 @@ signal.pause()
 
 @pytest.mark.timed
 async def test_a_tree_that_will_not_end_is_killed(launcher: LauncherClient, launch: Launch) -> None:
-    """TERM ignored by all: gone right after the grace, double-forked and re-sessioned processes too."""
+    """TERM ignored by all: ended right after the grace, double-forked processes in new sessions
+    too."""
     inner = "trap '' TERM HUP; sleep 1000; sleep 1000"
     agent = await launcher.spawn(
         shell(launch, f"trap '' TERM; (setsid sh -c \"{inner}\" &); sleep 1000; sleep 1000")
@@ -164,8 +135,8 @@ async def test_a_tree_that_will_not_end_is_killed(launcher: LauncherClient, laun
 
 
 async def test_a_tree_beyond_its_processes_ends(launcher: LauncherClient, launch: Launch) -> None:
-    """Processes that fork on while they are killed are all gone, and the limit is told. (The script itself stops at
-    512: the machine that runs the tests must not depend on this.)"""
+    """Processes that continue to fork while they are killed all end, and the limit is reported.
+    (The script itself stops at 512: the machine that runs the tests must not depend on this.)"""
     doubling = "f() { if [ $1 -gt 0 ]; then f $(($1 - 1)) & f $(($1 - 1)) & fi; sleep 1000; }; f 8"
     agent = await launcher.spawn(replace(shell(launch, doubling), pids=60))
     reaper = agent.started.reaper
@@ -191,7 +162,8 @@ async def test_time_is_bounded(launcher: LauncherClient, launch: Launch) -> None
 async def test_a_killed_reaper_takes_the_tree_along(
     launcher: LauncherClient, launch: Launch, victim: str
 ) -> None:
-    """SIGKILL of reaper or launcher: nothing of the tree lives when the end is told; the next spawn works."""
+    """SIGKILL of reaper or launcher: no process of the tree runs when the end is reported; the next
+    spawn works."""
     agent = await launcher.spawn(shell(launch, "(setsid sleep 1000 &); sleep 1000 & sleep 1000"))
     await wait_until(lambda: len(below(agent.started.reaper)) >= 5, "the tree is there")
     members = below(agent.started.reaper)
@@ -204,7 +176,7 @@ async def test_a_killed_reaper_takes_the_tree_along(
 
 
 async def test_a_stopped_leader_still_ends(launcher: LauncherClient, launch: Launch) -> None:
-    """A tree under SIGSTOP gets its TERM and leaves without waiting for the grace."""
+    """A tree under SIGSTOP gets its TERM and exits without waiting for the grace."""
     agent = await launcher.spawn(replace(launch, argv=("sleep", "1000")))
     agent.signal(signal.SIGSTOP)
     await wait_until(lambda: tree.scan()[agent.started.pid].state == "T", "it is stopped")
@@ -213,7 +185,8 @@ async def test_a_stopped_leader_still_ends(launcher: LauncherClient, launch: Lau
 
 
 async def test_an_order_too_late_costs_nothing(launcher: LauncherClient, launch: Launch) -> None:
-    """Asked to end again and again while it ends: each tree tells its real end, though some orders find no reader."""
+    """Terminated repeatedly while it ends: each tree reports its real end, though some commands
+    find no reader."""
     for _ in range(20):
         agent = await launcher.spawn(replace(launch, argv=("sleep", "1000")))
         ordering = asyncio.create_task(_keep_asking(agent))
@@ -224,11 +197,11 @@ async def test_an_order_too_late_costs_nothing(launcher: LauncherClient, launch:
 async def _keep_asking(agent: AgentProcess) -> None:
     while True:
         agent.end(5)
-        await asyncio.sleep(0.001)  # each order costs the reaper a look at all processes
+        await asyncio.sleep(0.001)  # each command costs the reaper a scan of all processes
 
 
 async def test_many_at_once(launcher: LauncherClient, launch: Launch) -> None:
-    """50 spawns side by side each give their own exact code."""
+    """50 concurrent spawns each return their own exact code."""
     agents = await asyncio.gather(*(launcher.spawn(shell(launch, f"exit {n}")) for n in range(50)))
     assert [await over(agent) for agent in agents] == [(n, None, "") for n in range(50)]
 
@@ -236,7 +209,7 @@ async def test_many_at_once(launcher: LauncherClient, launch: Launch) -> None:
 async def test_a_cancelled_spawn_leaves_no_process(
     launcher: LauncherClient, launch: Launch
 ) -> None:
-    """Whenever it is cancelled, no reaper and no leader stays."""
+    """Whenever it is cancelled, no reaper and no leader remains."""
     await over(await launcher.spawn(launch))
     await wait_until(
         lambda: len(below(launcher.pid)) == 3,
@@ -254,7 +227,7 @@ async def test_a_cancelled_spawn_leaves_no_process(
 
 
 async def test_close_ends_everything(launch: Launch) -> None:
-    """After `close` neither the launcher nor any tree lives; closing again does nothing."""
+    """After `close` neither the launcher nor any tree runs; closing again does nothing."""
     launcher = LauncherClient()
     agent = await launcher.spawn(shell(launch, "(setsid sleep 1000 &); sleep 1000"))
     await wait_until(lambda: len(below(agent.started.reaper)) >= 4, "the tree is there")
@@ -268,7 +241,8 @@ async def test_close_ends_everything(launch: Launch) -> None:
 async def test_a_host_without_descriptors_loses_none(
     launcher: LauncherClient, launch: Launch
 ) -> None:
-    """However often it is asked while none is left: a typed error, the same number open, and the next agent runs."""
+    """However often one is requested while none is free: a typed error, the same number open, and
+    the next agent runs."""
     await over(await launcher.spawn(launch))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     before = descriptors()
@@ -299,7 +273,8 @@ async def test_a_host_without_descriptors_loses_none(
 async def test_descriptors_that_are_under_way_keep_no_agent_from_starting(
     launcher: LauncherClient, launch: Launch
 ) -> None:
-    """The kernel counts those of a user, whoever sent them (man 7 unix, ETOOMANYREFS); an agent may leave some for ever."""
+    """The kernel counts those of a user, whichever process sent them (man 7 unix, ETOOMANYREFS); an
+    agent may leave some forever."""
     near, far = socket.socketpair()
     with near, far, Path(os.devnull).open("rb") as held:
         for _ in range(2):

@@ -1,4 +1,4 @@
-"""From a policy to what the kernel is told."""
+"""From a policy to the rules of the kernel."""
 
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -67,7 +67,7 @@ def letters(confinement: Confinement, path: str) -> set[str]:
     ],
 )  # fmt: skip
 def test_profiles(profile: str, path: str, wanted: str) -> None:
-    """What each built-in profile comes to."""
+    """What each built-in profile becomes."""
     assert letters(compiled(profiles()[profile]), path) == set(wanted)
 
 
@@ -99,7 +99,7 @@ def test_the_control_plane_is_closed_to_all(profile: str, path: str) -> None:
     ],
 )
 def test_a_policy_cannot_open_the_control_plane(pattern: str) -> None:
-    """Neither the folder, nor one above it, nor a file in it."""
+    """Neither the directory, nor a parent, nor a file in it."""
     with pytest.raises(UnenforceableRule, match="belongs to the control plane"):
         compiled(policy(fs=[{"operations": ("read",), "patterns": (pattern,)}]))
 
@@ -116,13 +116,13 @@ def test_a_policy_cannot_open_the_control_plane(pattern: str) -> None:
 def test_what_a_list_of_what_is_allowed_cannot_say(
     written: dict[str, list[dict[str, Any]]],
 ) -> None:
-    """A glob, and a part that is taken back, are told and not left open."""
+    """A glob, and a denied part of a grant, are reported and not granted."""
     with pytest.raises(UnenforceableRule):
         compiled(policy(**written))
 
 
 def test_a_deny_of_all_takes_the_grant() -> None:
-    """A deny that covers the whole grant leaves nothing to hold."""
+    """A deny that covers the complete grant leaves nothing to enforce."""
     found = compiled(
         policy(fs=[
             {"operations": ("read",), "patterns": ("/a/b",)}, {"mode": "deny", "operations": ("read",), "patterns": ("/a/**",)},
@@ -154,7 +154,7 @@ def test_ports(net: list[dict[str, Any]], ports: tuple[int, ...] | None) -> None
 
 
 def test_a_variable_without_a_value_grants_nothing() -> None:
-    """No folder is made up."""
+    """No directory is invented."""
     found = compiled(profiles()["sandboxed"], {})
     assert not [grant for grant in found.grants if "$" in grant.path]
     assert letters(found, "/workspace/file") == set()

@@ -8,27 +8,25 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.confined_process import EVERYWHERE, run_json, run_python
+from support.confined_process import run_json, run_python
+from support.confinements import FREE, SYSTEM
 
 from agentbox.core.linux import landlock
 from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement, missing_mechanisms
-from agentbox.sandbox.seccomp.agent_filter import current_machine
+from agentbox.sandbox.seccomp.installation import current_machine
 
-USER = 1000  # whose processes the tests are when they run as root
-FREE = Confinement(grants=(EVERYWHERE,))
-SYSTEM = tuple(
-    PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin", "/proc", "/etc")
-)
+USER = 1000  # owner of the tests' processes when they run as root
 
 
 def test_this_kernel_confines() -> None:
-    """The tests below mean something only where Landlock has everything that is asked of it."""
+    """The tests below have a meaning only where Landlock has everything that is requested."""
     assert missing_mechanisms(landlock.abi()) == {}
 
 
 def test_paths(tmp_path: Path) -> None:
-    """Inside of the grants everything works, outside nothing, by whatever name; a link leads to where it leads."""
+    """Inside of the grants everything works, outside nothing, by whatever name; a link counts as
+    its target."""
     mine, other = tmp_path / "mine", tmp_path / "mine-not"
     for folder in (mine, other):
         folder.mkdir()
@@ -87,7 +85,8 @@ def test_execute_is_a_right_of_its_own(tmp_path: Path) -> None:
 
 
 def test_a_single_file_opens_no_folder(tmp_path: Path) -> None:
-    """A grant without what lies below does nothing for a folder, and a grant of nothing there is no error."""
+    """A grant without its content does nothing for a directory, and a grant of a missing path is no
+    error."""
     (tmp_path / "file").touch()
     grants = (
         *SYSTEM,
@@ -123,7 +122,8 @@ said(
 
 
 def test_no_socket_leads_out(tmp_path: Path) -> None:
-    """Every family but TCP, a path, an abstract name, a stranger's loopback port; pairs stay."""
+    """Every family but TCP, a path, an abstract name, another process's loopback port; pairs stay
+    allowed."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as door:
         door.bind(str(tmp_path / "door"))
         door.listen()
@@ -176,7 +176,7 @@ said(granted=tried(lambda: connect(sys.argv[1])), other=tried(lambda: connect(sy
 
 
 def test_calls_are_refused() -> None:
-    """Each through the kernel's own entry, with arguments that the kernel would get to look at."""
+    """Each through the kernel's own entry, with arguments that the kernel would check."""
     names = (
         "io_setup",
         "ptrace",
@@ -205,9 +205,7 @@ def test_nobody_elses_turn_changes() -> None:
     """Of a process alone, and of oneself: with 0 for a user or a group it is all processes of that. Nor is any other number."""
     names = ("setpriority", "ioprio_set")
     numbers = {name: current_machine().number(name) for name in names}
-    alone = (
-        54_321  # the number of a user who has no other process: what passes changes nobody else's
-    )
+    alone = 54_321  # the number of a user without other processes: a call that passes changes no other process
     same = {"user": alone, "group": alone} if os.geteuid() == 0 else {}
     with subprocess.Popen(["sleep", "100"], **same) as stranger:  # type: ignore[call-overload]
         before = os.getpriority(os.PRIO_PROCESS, stranger.pid)
@@ -230,7 +228,8 @@ said(
 
 
 def test_a_copy_needs_no_reference() -> None:
-    """Between a file and a socket or pipe: a buffer would keep whole pages for the bytes that it counts. Libraries copy."""
+    """Between a file and a socket or pipe: a buffer would keep complete pages for the bytes that it
+    counts. Libraries copy."""
     numbers = [current_machine().number(name) for name in ("splice", "tee", "vmsplice", "sendfile")]
     found = run_json(
         f"""
@@ -278,32 +277,6 @@ with multiprocessing.get_context("fork").Pool(2) as pool: pooled = pool.map(abs,
 said(forked=forked, pooled=pooled, shell=subprocess.run(["sh", "-c", "echo a | cat"], stdout=-1).stdout.decode())
 """
     assert run_json(script, FREE) == {"forked": 3, "pooled": [1, 2], "shell": "a\n"}
-
-
-@pytest.mark.parametrize(
-    ("known", "lacks"),
-    [(0, {"filesystem", "signals"}), (3, {"filesystem", "signals"}), (5, {"signals"})],
-)
-def test_an_older_kernel_is_refused_unless_it_is_allowed(known: int, lacks: set[str]) -> None:
-    """The mechanism is named; with leave of the manifest the rest is applied."""
-    assert set(missing_mechanisms(known)) == lacks
-    refused = run_python("said()", FREE, known)
-    assert refused.returncode != 0
-    assert all(name in refused.stderr for name in lacks)
-    allowed = replace(FREE, allow_degraded=tuple(lacks))
-    script = "said(held=seccomp.is_installed(), unix=tried(lambda: socket.socket(socket.AF_UNIX)))"
-    assert run_json(script, allowed, landlock_abi=known) == {"held": True, "unix": "EACCES"}
-
-
-@pytest.mark.parametrize("known", [1, 2, 3, 4, 5, 6])
-def test_an_older_abi_still_closes_paths(known: int, tmp_path: Path) -> None:
-    """What that ABI knows is asked of it, and nothing that it does not know."""
-    (tmp_path / "file").touch()
-    confinement = Confinement(grants=SYSTEM, allow_degraded=("filesystem", "signals"))
-    script = "said(read=tried(lambda: open(sys.argv[1]).close()))"
-    assert run_json(script, confinement, str(tmp_path / "file"), landlock_abi=known) == {
-        "read": "EACCES"
-    }
 
 
 def test_a_foreign_call_kills() -> None:

@@ -1,4 +1,4 @@
-"""What the reaper refuses is counted exactly, and told to the host in few words."""
+"""Calls that the reaper refuses are counted exactly, and reported to the host in few messages."""
 
 import asyncio
 import time
@@ -40,7 +40,8 @@ async def started(
 
 
 async def test_each_refusal_is_counted_once(launcher: LauncherClient, tmp_path: Path) -> None:
-    """Thousands in a row come as a few words with an exact sum, all of them before the end is told."""
+    """Thousands in a row arrive as a few messages with an exact sum, all of them before the end is
+    reported."""
     script = """
 import socket
 for _ in range(3000):
@@ -75,15 +76,16 @@ async def test_a_start_counts_nothing(launcher: LauncherClient, tmp_path: Path) 
 
 
 def test_counts_wait_for_their_time() -> None:
-    """Told at once when long nothing was, then not before the next tenth of a second; the last detail stays."""
+    """Reported at once after a long pause, then not before the next tenth of a second; the last
+    detail stays."""
     counts = DenialCounter()
     counts.add(DeniedCall(13, "connect", "a"))
-    assert [one.count for one in counts.take_due()] == [1]
+    assert [one.count for one in counts.pop_due()] == [1]
     counts.add(DeniedCall(13, "connect", "b"))
     counts.add(DeniedCall(13, "connect", "c" * 999))
-    assert list(counts.take_due()) == []
+    assert list(counts.pop_due()) == []
     assert 0 < (counts.next_poll() or 0) <= 0.1
-    assert list(counts.take_due(flush=True)) == [
+    assert list(counts.pop_due(flush=True)) == [
         SyscallDenials(rule="connect", count=2, detail="c" * 200)
     ]
     assert counts.next_poll() is None

@@ -1,4 +1,4 @@
-"""The number of processes of a tree, held at the call that would make one too many."""
+"""The number of processes of a tree, enforced at the call that would create one too many."""
 
 import asyncio
 import os
@@ -23,7 +23,7 @@ SYSTEM = tuple(
 
 
 def test_the_limit_is_exact() -> None:
-    """By fork, vfork and clone alike; one that was waited for makes room for one, a zombie does not."""
+    """By fork, vfork and clone alike; a child that was waited for frees one, a zombie does not."""
     found = run_json(
         """
 import subprocess
@@ -122,7 +122,8 @@ def test_namespaces_stay_refused() -> None:
 
 @pytest.mark.timed
 async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) -> None:
-    """Children that fork for ever get EAGAIN for ever; nobody has to end them, and another agent starts and ends beside it."""
+    """Children that fork forever get EAGAIN forever; nothing has to end them, and another agent
+    starts and ends beside it."""
     launcher = LauncherClient()
     base = Launch(
         argv=("true",), env={"PATH": "/usr/bin:/bin", "HOME": str(tmp_path)}, cwd=str(tmp_path),
@@ -150,7 +151,7 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
             other.close_descriptors()
             took.append(time.monotonic() - start)
         assert most == 40
-        assert nice >= NICE  # a flooded reaper goes no faster than its agent
+        assert nice >= NICE  # a flooded reaper is no faster than its agent
         assert sum(heard) > 0
         assert not agent.ended.done()
         assert sorted(took)[len(took) // 2] < 0.5
@@ -165,7 +166,8 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
 
 @pytest.mark.parametrize("pids", [0, 16])
 def test_threads_of_a_process_share_their_descriptors(pids: int) -> None:
-    """One with a table of its own would hold files open that no look at the process finds; its process may still close a range."""
+    """One with a table of its own would have open files that no scan of the process finds; its
+    process may still close a range."""
     found = run_json(
         """
 import ctypes

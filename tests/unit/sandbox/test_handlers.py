@@ -1,4 +1,4 @@
-"""Signals that come while a call waits for the reaper."""
+"""Signals that arrive while a call waits for the reaper."""
 
 import errno
 
@@ -42,7 +42,8 @@ said(got=got, why=errno.errorcode[ctypes.get_errno()])
 
 
 def test_a_handler_that_the_memory_ends_within() -> None:
-    """The kernel says so to the shell; the reaper lives on. Number of the call: asm/unistd_64.h, asm-generic/unistd.h."""
+    """The kernel reports it to the shell; the reaper continues. Number of the call:
+    asm/unistd_64.h, asm-generic/unistd.h."""
     inner = """
 import ctypes, os, signal
 libc = ctypes.CDLL(None, use_errno=True)

@@ -1,4 +1,4 @@
-"""What a killed host left behind."""
+"""Orphans of a killed host."""
 
 import os
 import subprocess

@@ -1,4 +1,5 @@
-"""What a confined process reaches by TCP: the gateway, granted ports and its own servers, and nobody else's."""
+"""What a confined process reaches by TCP: the gateway, granted ports and its own servers, and no
+others."""
 
 import shutil
 import socket
@@ -49,7 +50,7 @@ said(
 
 
 def test_a_port_of_the_box_is_never_the_agents() -> None:
-    """Neither to take nor to reach, whether or not somebody listens there."""
+    """Neither to bind nor to connect to, whether or not a program listens there."""
     script = (
         TCP
         + "said(bind=tried(lambda: bind('', sys.argv[1])), connect=tried(lambda: connect('', sys.argv[1])))"
@@ -62,7 +63,7 @@ def test_a_port_of_the_box_is_never_the_agents() -> None:
 
 
 def test_a_port_of_a_service_on_loopback_is_never_the_agents() -> None:
-    """While it is down, whoever listened there would be sent what is meant for it."""
+    """While it is down, a program that listened there would receive what is meant for it."""
     script = (
         TCP
         + "said(bind=tried(lambda: bind('127.0.0.1', sys.argv[1])), all=tried(lambda: bind('', sys.argv[1])))"
@@ -75,7 +76,8 @@ def test_a_port_of_a_service_on_loopback_is_never_the_agents() -> None:
 
 
 def test_a_server_of_ones_own() -> None:
-    """On loopback whatever the address asked for; a wildcard of IPv6 is 127.0.0.1; without bind too; again after close."""
+    """On loopback whatever address was requested; a wildcard of IPv6 is 127.0.0.1; without bind
+    too; again after close."""
     found = run_json(
         TCP + """
 def unbound():
@@ -194,7 +196,7 @@ said(
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="there is no node here")
 def test_a_server_of_node() -> None:
-    """It listens on `::`, for both families, and asks itself by name."""
+    """It listens on `::`, for both families, and connects to itself by name."""
     script = (
         """
 import subprocess
@@ -231,7 +233,8 @@ said(named=asyncio.run(main("localhost")), anywhere=asyncio.run(main(None)))
 
 @pytest.mark.parametrize("silent", [False, True])
 def test_a_listener_is_known_by_its_cookie(silent: bool) -> None:
-    """The kernel's answer names the socket itself; without sock_diag its inode does; nobody is 0."""
+    """The kernel's answer names the socket itself; without sock_diag its inode does; 0 if there is
+    none."""
     tables = SocketDiag()
     tables.is_unavailable = silent
     with (
@@ -250,8 +253,8 @@ def test_a_listener_is_known_by_its_cookie(silent: bool) -> None:
 
 
 def test_ports_are_bounded() -> None:
-    """Whoever connects, in the whole box, gets a port that nobody has bound. What an agent lets go counts no more; a
-    connection that its server has left behind does."""
+    """Any connecting process in the box gets a port that no one has bound. A port that an agent
+    closed counts no more; a connection that its server has left behind does."""
     found = run_json(
         TCP + """
 held = [socket.create_server(("127.0.0.1", 0)) for _ in range(3)]

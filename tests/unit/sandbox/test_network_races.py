@@ -1,4 +1,4 @@
-"""Connections of a process that races, floods, interrupts and lies in wait."""
+"""Connections of a process that races, floods, interrupts and intercepts."""
 
 import errno
 import os
@@ -76,7 +76,8 @@ said(count=words.count(b"x"))
 
 
 def test_a_signal_interrupts_a_connection_that_waits() -> None:
-    """A full queue: a handler runs, the call gives EINTR or goes on, SO_SNDTIMEO ends it, and other calls are answered."""
+    """A full queue: a handler runs, the call returns EINTR or continues, SO_SNDTIMEO ends it, and
+    other calls are answered."""
     found = run_json(
         TCP + """
 server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen(0)
@@ -103,15 +104,15 @@ said(rang=rang, soon=middle - start < 1, timed=timed, at_its_time=0.2 < time.mon
 
 
 class Stubborn(socket.socket):
-    """As if another thread of the agent set its patience back at once, every time."""
+    """As if another thread of the agent reset its timeout at once, every time."""
 
     def setsockopt(self, *arguments: object) -> None:  # type: ignore[override]
-        """Nothing stays."""
+        """Nothing remains."""
 
 
 @pytest.mark.timed
 def test_a_socket_that_will_wait_keeps_nobody() -> None:
-    """A connection to a full queue is given up after a moment, though the socket is one that waits for ever."""
+    """A connection to a full queue is given up after a moment, though the socket has no timeout."""
     before = signal.signal(signal.SIGALRM, connect.on_alarm)
     with socket.socket() as server, socket.socket() as first, socket.socket() as second:
         server.bind(("127.0.0.1", 0))
@@ -129,7 +130,8 @@ def test_a_socket_that_will_wait_keeps_nobody() -> None:
 
 
 def test_sockets_without_a_peer_are_few() -> None:
-    """Hundreds that nobody connects are refused like too many files, and come back with the first that is closed."""
+    """Hundreds that are never connected are refused like too many files, and allowed again with the
+    first that is closed."""
     found = run_json(
         TCP + """
 held = []
@@ -146,7 +148,7 @@ said(full=full, count=count, served=served("127.0.0.1"))
 
 
 def test_a_process_that_is_killed_while_it_waits_costs_nothing() -> None:
-    """Its connection is forgotten; the next call is answered."""
+    """Its connection is dropped; the next call is answered."""
     found = run_json(
         TCP + """
 server = socket.socket(); server.bind(("127.0.0.1", 0)); server.listen(0)
@@ -164,7 +166,7 @@ said(statuses=statuses, served=served("127.0.0.1"))
 
 
 def test_a_neighbour_cannot_reach_a_server() -> None:
-    """Nor take its port, nor wait at a port for whoever comes to listen there."""
+    """Nor bind its port, nor wait at a port for a program that will listen there."""
     server = socket.create_server(
         ("127.0.0.1", 0)
     )  # stands for another agent's: it is no process of this one's tree
@@ -185,7 +187,7 @@ said(reach=tried(lambda: connect("127.0.0.1", port)), take=tried(late))
 
 
 def test_waiting_for_an_earlier_listener_is_no_way_in() -> None:
-    """Somebody's connection still waits at a port: nobody else may begin to listen there."""
+    """A connection of another process still waits at a port: no other may begin to listen there."""
     with socket.socket() as first, socket.socket() as one, socket.socket() as two:
         first.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         first.bind(("127.0.0.1", 0))

@@ -1,4 +1,4 @@
-"""What a grant names is opened over no planted link, and nothing of a closed place is."""
+"""A granted path is opened over no planted link, and nothing of a closed directory is."""
 
 import errno
 import os
@@ -41,7 +41,8 @@ def test_no_link_of_an_agent_is_followed(tmp_path: Path, leads: str, below: str)
 
 
 def test_the_systems_links_are_followed(tmp_path: Path) -> None:
-    """Into what they lead to, but for a link that an agent put on their way, and not where somebody writes."""
+    """Links are followed to their targets, but for a link that an agent put on the way, and not in
+    writable directories."""
     system, work = tmp_path / "system", tmp_path / "work"
     for folder in (system / "bin", work):
         folder.mkdir(parents=True)
@@ -72,7 +73,8 @@ def test_links_that_lead_to_each_other_end(tmp_path: Path) -> None:
 
 
 def test_a_closed_place_is_known_by_what_it_is(tmp_path: Path) -> None:
-    """Itself, what lies in it and what it lies in, also by another name; the agent's own in it is open."""
+    """Itself, its content and its parents, also by another name; the agent's own directory in it is
+    open."""
     state = tmp_path / "box/state"
     own = state / "branches/one"
     own.mkdir(parents=True)
@@ -104,7 +106,7 @@ def test_a_closed_place_is_known_by_what_it_is(tmp_path: Path) -> None:
 
 
 def test_a_closed_place_that_moved_is_still_closed(tmp_path: Path) -> None:
-    """Its name says nothing: the same folder under another one is refused by device and inode."""
+    """Its name proves nothing: the same directory under another one is refused by device and inode."""
     state = tmp_path / "state"
     (state / "in").mkdir(parents=True)
     boundary = Boundary(protected=(str(state),))
@@ -136,7 +138,7 @@ def flipping(one: Path, other: Path) -> Iterator[None]:
 
 
 def test_a_link_that_flips_is_never_opened(tmp_path: Path) -> None:
-    """(d) While `objects` changes places with a link, what is opened is the folder or nothing."""
+    """(d) While `objects` and a link are swapped, what is opened is the directory or nothing."""
     work, secret = tmp_path / "work", tmp_path / "secret"
     for folder in (work / "objects/in", secret / "in"):
         folder.mkdir(parents=True)
@@ -155,7 +157,7 @@ def test_a_link_that_flips_is_never_opened(tmp_path: Path) -> None:
 
 
 def test_a_grant_of_a_link_ends_the_start(tmp_path: Path) -> None:
-    """Nothing is confined halfway: no ruleset comes of it. What is not there grants nothing, as ever."""
+    """Nothing is confined in part: no ruleset is created. A missing path grants nothing, as before."""
     (tmp_path / "link").symlink_to("/etc")
     with pytest.raises(OpenDenied):
         ruleset([PathRule(str(tmp_path / "link"), "r")], (), abi())
@@ -163,7 +165,7 @@ def test_a_grant_of_a_link_ends_the_start(tmp_path: Path) -> None:
 
 
 def test_attributes_are_no_way_round(tmp_path: Path) -> None:
-    """A link in place of a folder that may be written lets nobody change modes where it leads."""
+    """A link in place of a writable directory allows no change of modes at its target."""
     work, state = tmp_path / "work", tmp_path / "state"
     for folder in (work / "out", state):
         folder.mkdir(parents=True)
@@ -185,7 +187,7 @@ said(key=tried(lambda: os.chmod(out + "/key", 0o644)), folder=tried(lambda: os.c
 
 
 def test_only_the_boxs_own_links_are_settled(tmp_path: Path) -> None:
-    """A project in place of the workspace; what lies below stays as it is written."""
+    """A project in place of the workspace; the path below stays as it is written."""
     project, box = tmp_path / "project", tmp_path / "box"
     project.mkdir()
     box.mkdir()

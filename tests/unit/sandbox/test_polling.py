@@ -30,7 +30,7 @@ def flooded(script: str, memory: int, user: int = 0) -> dict[str, object]:
     ("memory", "most"), [(1 * MIB, MIN_WATCHES), (16 * MIB, 16 * MIB // 16 // WATCH_BYTES)]
 )
 def test_watches_end_at_a_share_of_the_memory(memory: int, most: int) -> None:
-    """When their instances are closed there is room again. Each instance counts as two."""
+    """When their instances are closed there is capacity again. Each instance counts as two."""
     found = flooded("""
 made, count, why = flood()
 for one in made: one.close()
@@ -82,7 +82,8 @@ said(why=why, again=again)
 
 
 def test_hundreds_of_instances_of_normal_size_work() -> None:
-    """They are what they were: flags are kept, events come, one may watch another, and a child has what it inherits."""
+    """They work as before: flags are kept, events arrive, one may watch another, and a child has
+    what it inherits."""
     found = flooded("""
 made = []
 for _ in range(700):
@@ -93,7 +94,7 @@ for _, _, writing in made: os.write(writing, b"x")
 events = all(one.poll(5) == [(reading, select.EPOLLIN)] for one, reading, _ in made)
 old = [libc.epoll_create(1), libc.epoll_create1(0), libc.epoll_create1(os.O_CLOEXEC)]
 flags = [bool(fcntl.fcntl(one, fcntl.F_GETFD)) for one in old]
-refused = [call(seccomp.current_machine().number("epoll_create1"), flags) for flags in (1, -1)]
+refused = [call(installation.current_machine().number("epoll_create1"), flags) for flags in (1, -1)]
 said(events=events, nested=len(outer.poll(5)), flags=flags, refused=refused)
 """, 2048 * MIB)  # fmt: skip
     assert found == {

@@ -1,4 +1,4 @@
-"""What was opened ahead is taken for a grant only where opening it now would give the same."""
+"""A path opened ahead is used for a grant only where opening it now would give the same."""
 
 import asyncio
 import os
@@ -18,7 +18,7 @@ from agentbox.sandbox.spec import Launch
 
 
 def test_a_path_that_leads_elsewhere_is_opened_anew(tmp_path: Path) -> None:
-    """A file that was replaced, one that is gone, a link in place of a folder."""
+    """A replaced file, a removed one, a link in place of a directory."""
     for name in ("replaced", "gone", "same"):
         (tmp_path / name).touch()
     (tmp_path / "folder").mkdir()
@@ -39,7 +39,8 @@ def test_a_path_that_leads_elsewhere_is_opened_anew(tmp_path: Path) -> None:
 
 
 def test_a_number_that_is_another_files_by_now_is_not_taken(tmp_path: Path) -> None:
-    """Whoever closes descriptors closes these too: the grant would be of what was opened there since."""
+    """A process that closes descriptors closes these too: the grant would be for what was opened
+    there since."""
     (tmp_path / "file").touch()
     ahead = PreopenedPaths([str(tmp_path / "file")])
     (number,) = ahead.descriptors
@@ -79,7 +80,8 @@ def test_what_shows_a_closed_place_is_refused(tmp_path: Path) -> None:
 
 
 async def test_an_agent_has_no_descriptor_of_it(tmp_path: Path) -> None:
-    """Whichever filter it has: the usual one, which is there before its order, or another. Its limits hold all the same."""
+    """With either filter: the usual one, which exists before its command, or another. Its limits
+    still apply."""
     grants = (
         *(PathRule(path, "rlx") for path in ("/usr", "/lib", "/lib64", "/bin")),
         PathRule("/proc", "rl"),
@@ -109,7 +111,7 @@ async def test_an_agent_has_no_descriptor_of_it(tmp_path: Path) -> None:
                     "2",
                     "3",
                     "10",
-                }  # the folder that the shell reads
+                }  # the directory that the shell reads
             agent.close_descriptors()
             measured = agent.started.measured
             assert (

@@ -8,7 +8,7 @@ OVERRIDE = 1 << 1  # CAP_DAC_OVERRIDE, linux/capability.h
 
 
 def test_no_capability_is_left_but_that_which_opens_files() -> None:
-    """Nor does another program started by root get one. Each try writes back what is there."""
+    """Nor does another program started by root get one. Each attempt writes back the current value."""
     found = run_json(
         """
 import fcntl, struct, subprocess

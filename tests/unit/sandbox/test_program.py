@@ -1,4 +1,4 @@
-"""What the kernel is told about the program of a feature; a kernel that knows less."""
+"""The kernel rules for the program of a feature; a kernel that knows fewer."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ TEMPORARY = Path("/tmp/editor.x")
 
 
 def test_grants_of_the_smallest_ruleset() -> None:
-    """The toolchain, names and zones, shared memory by name, its temporary folder: nothing below /run, /var/log, /workspace
-    or the state, and nothing else that can be written."""
+    """The toolchain, names and zones, shared memory by name, its temporary directory: nothing below
+    /run, /var/log, /workspace or the state, and nothing else is writable."""
     found = feature_program.grants(Ruleset(), BOX, TEMPORARY)
     written = {
         grant.path
@@ -39,7 +39,8 @@ def test_grants_of_the_smallest_ruleset() -> None:
 
 
 def test_letters_follow_the_ruleset() -> None:
-    """Run only where it works, make sockets only where it has some, no list of what is known by name."""
+    """Execute only where it works, create sockets only where it has some, no listing of paths that
+    are known by name."""
     ruleset = Ruleset(folders=("/workspace", "/var/lib/agentbox/e"), runs=("/workspace",), unlisted=("/tmp",), reads=("/run/agentbox/secrets/e",))  # fmt: skip
     found = {grant.path: grant.letters for grant in feature_program.grants(ruleset, BOX, TEMPORARY)}
     assert [found[path] for path in ("/workspace", "/var/lib/agentbox/e", "/tmp", "/run/agentbox/secrets/e")] == [
@@ -69,7 +70,7 @@ def test_paths_of_the_box_move_below_a_prefix(tmp_path: Path) -> None:
 
 
 def test_ports() -> None:
-    """Its own; with a network also those that are nobody's, and never one of the box's."""
+    """Its own; with a network also free ones, and never one of the box's."""
     assert feature_program.bindable_ports(Ruleset(listens=(8888,)), (9090, 8888)) == (8888,)
     found = feature_program.bindable_ports(Ruleset(listens=(8888,), network=True), (9090, 8888))
     assert {0, 1024, 8888, 65535} <= set(found)
@@ -80,7 +81,7 @@ def test_ports() -> None:
 @pytest.mark.parametrize("network", [True, False])
 @pytest.mark.parametrize("sockets", [True, False])
 def test_there_is_a_filter_for_each(machine: object, network: bool, sockets: bool) -> None:
-    """On both machines, of whole steps, and within what a kernel takes."""
+    """On both machines, of complete instructions, and within what a kernel accepts."""
     found = feature_program.build(machine, network=network, sockets=sockets)  # type: ignore[arg-type]
     assert len(found) % 8 == 0
     assert 0 < len(found) // 8 < 4096
@@ -118,7 +119,7 @@ def test_an_old_kernel_starts_nothing() -> None:
 
 @pytest.mark.parametrize("abi", [0, 3])
 def test_what_the_manifest_allows_to_be_missing_is_said(abi: int) -> None:
-    """The rest holds: with ABI 3 the root is closed still, or nothing would be said."""
+    """The rest is enforced: with ABI 3 the root is still closed, or nothing would be printed."""
     found = _on_a_kernel_with(abi, "filesystem", "signals", "network")
     assert isinstance(found, dict)
     assert set(found) == {"filesystem", "signals", "network"}
@@ -126,7 +127,7 @@ def test_what_the_manifest_allows_to_be_missing_is_said(abi: int) -> None:
 
 
 def test_this_kernel_holds_all_of_it() -> None:
-    """The tests of `confined` mean something only here."""
+    """The tests of `confined` have a meaning only here."""
     from agentbox.core.linux import landlock
 
     assert feature_program.missing_mechanisms(Ruleset(), landlock.abi()) == {}

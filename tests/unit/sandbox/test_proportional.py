@@ -1,4 +1,5 @@
-"""When the memory of many trees is read page by page, and that the sum is exact where it matters. Real processes hold it."""
+"""When the memory of many trees is read page by page, and that the sum is exact where it matters.
+Real processes use it."""
 
 import subprocess
 import sys
@@ -43,7 +44,7 @@ def rows(*pids: int) -> list[tree.Process]:
 
 
 class Counted:
-    """Reads, and knows which."""
+    """Reads, and records which."""
 
     def __init__(self) -> None:
         self.read: list[int] = []
@@ -55,7 +56,8 @@ class Counted:
 
 
 def test_pages_that_two_share_count_once() -> None:
-    """What is resident is beyond the cap, and what they hold is not; beyond a smaller one both are named."""
+    """The resident sum is beyond the cap, and the real use is not; beyond a smaller one both are
+    named."""
     with running(TWICE) as (process, child):
         both = {1: rows(process.pid, child)}
         assert sum(row.rss for row in both[1]) * tree.PAGE_SIZE > 128 * MIB
@@ -66,7 +68,8 @@ def test_pages_that_two_share_count_once() -> None:
 
 
 def test_idle_trees_are_not_read_at_every_look() -> None:
-    """Each at most once until there is room, then a few in turn; one that grew beyond it is read, and named."""
+    """Each at most once until there is capacity, then a few in turn; one that grew beyond it is
+    read, and named."""
     with running(GROWS) as (still, _), running(GROWS) as (process, _):
         trees = {number: rows(still.pid) for number in range(40)} | {40: rows(process.pid)}
         cap = sum(row.rss for found in trees.values() for row in found) * tree.PAGE_SIZE - 1

@@ -1,4 +1,4 @@
-"""Orders to a reaper whose leader is gone."""
+"""Commands to a reaper whose leader has exited."""
 
 import subprocess
 import sys
@@ -22,7 +22,8 @@ print(os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL)
 
 
 def reached(status: str) -> bool:
-    """Whether the process of that number got the KILL; `status` is the leader's, None while it lives."""
+    """Whether the process of that number got the KILL; `status` is the leader's, None while it
+    runs."""
     code = CODE.format(status=status)
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=20
@@ -32,10 +33,10 @@ def reached(status: str) -> bool:
 
 
 def test_a_signal_reaches_the_leader() -> None:
-    """While it lives: the control of the next test."""
+    """While it runs: the control of the next test."""
     assert reached("None")
 
 
 def test_a_signal_never_reaches_a_recycled_pid() -> None:
-    """Nothing is sent to a number that the kernel may have given away."""
+    """Nothing is sent to a number that the kernel may have reused."""
     assert not reached("0")

@@ -80,7 +80,7 @@ def test_what_is_held_is_enforced_and_no_more() -> None:
     ],
 )
 def test_a_try_that_was_not_refused_is_absent(denied: str, absent: set[str]) -> None:
-    """What the leader could still do is not claimed, whatever was asked for."""
+    """Mechanisms that the leader could circumvent are not claimed, whatever was requested."""
     found = states(held={**HELD, denied: False})
     assert {name for name in MECHANISMS[:6] if found[name] == "absent"} == absent
 
@@ -89,14 +89,14 @@ def test_a_try_that_was_not_refused_is_absent(denied: str, absent: set[str]) -> 
     ("ports", "state"), [((), "enforced"), ((443,), "enforced"), (None, "absent")]
 )
 def test_the_network_is_told_by_its_width(ports: tuple[int, ...] | None, state: str) -> None:
-    """The reaper holds it, and says which port is open on every address."""
+    """The reaper enforces it, and reports which port is open on every address."""
     row = report(replace(LAUNCH, confinement=Confinement(ports=ports)), MEASURED)["network"]
     assert [str(port) in row["why"] for port in ports or ()] == [True] * len(ports or ())
     assert states(replace(LAUNCH, confinement=Confinement(ports=ports)))["network"] == state
 
 
 def test_processes_are_counted_by_who_answers() -> None:
-    """Without a confinement there is no reaper to ask, and a look now and then is less."""
+    """Without a confinement there is no reaper that decides, and sampling is weaker."""
     bare = report(
         LAUNCH,
         {name: value for name, value in MEASURED.items() if name not in ("held", "landlock")},
@@ -106,14 +106,14 @@ def test_processes_are_counted_by_who_answers() -> None:
 
 
 def test_whole_processors_are_held() -> None:
-    """A process cannot change its set; a part of a processor nobody counts."""
+    """A process cannot change its set; a fraction of a processor is not counted."""
     assert states(replace(LAUNCH, cpu=2))["cpu"] == "enforced"
     assert states()["cpu"] == "degraded"
     assert states(replace(LAUNCH, cpu=2), held={**HELD, "sockets": False})["cpu"] == "degraded"
 
 
 def test_an_older_kernel_is_told() -> None:
-    """Signals that are not held are absent, with the ABI as the reason."""
+    """Signals that are not enforced are absent, with the ABI as the reason."""
     found = report(LAUNCH, {**MEASURED, "landlock": 3, "held": {**HELD, "signals": False}})
     assert (found["signals"]["state"], found["filesystem"]["state"]) == ("absent", "degraded")
     assert "ABI 3" in found["signals"]["why"]
@@ -129,6 +129,6 @@ def test_what_did_not_take_is_absent() -> None:
 
 
 def test_what_was_not_asked_for_is_absent() -> None:
-    """Nothing holds where no limit was given."""
+    """Nothing is enforced where no limit was set."""
     bare = replace(LAUNCH, confinement=None, memory=0, cpu=0, pids=0, fds=0, file_size=0)
     assert set(states(bare).values()) == {"absent"}

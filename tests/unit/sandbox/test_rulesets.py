@@ -1,4 +1,4 @@
-"""Landlock of an agent's own works, and what the kernel keeps of it has a most."""
+"""An agent's own Landlock works, and what the kernel keeps of it is limited."""
 
 from support.confined_process import EVERYWHERE, run_json
 
@@ -51,7 +51,7 @@ said(count=count, why=why, more=more, too=too)
 
 
 def test_a_ruleset_under_way_in_a_socket_keeps_its_rules() -> None:
-    """Only once none can be anywhere there is room again."""
+    """Only once none can exist anywhere there is capacity again."""
     found = own("""
 near, far = socket.socketpair()
 made, count, _ = filled()
@@ -65,7 +65,7 @@ said(count=count, hidden=hidden, again=again)
 
 
 def test_copies_of_rules_have_a_most() -> None:
-    """Each domain has its own, of all layers: what it may be is paid when it is made."""
+    """Each domain has its own, of all layers: its possible size is charged when it is created."""
     memory = 32 * MIB
     found = own("""
 made = [sandboxed(100) for _ in range(20)]
@@ -78,7 +78,7 @@ said(passed=made.count("passed"), why=made[-1])
 
 
 def test_a_sandbox_for_each_command_works() -> None:
-    """Forty of ten rules at once, as a coding agent makes them."""
+    """Forty of ten rules at once, as a coding agent creates them."""
     found = own("""
 said(version=done(444, None, ctypes.c_long(0), ctypes.c_long(1)), made=sorted({sandboxed(10) for _ in range(40)}))
 """, 2048 * MIB)  # fmt: skip
@@ -86,6 +86,6 @@ said(version=done(444, None, ctypes.c_long(0), ctypes.c_long(1)), made=sorted({s
 
 
 def test_a_start_asks_for_nothing() -> None:
-    """The rules that confine an agent are not its own: it has room for fewer than those."""
+    """The rules that confine an agent are not its own: its limit is lower than those."""
     confinement = Confinement(grants=(EVERYWHERE, *(PathRule("/usr", "r"),) * 300))
     assert run_json("said(began=True)", confinement, memory=1 * MIB) == {"began": True}

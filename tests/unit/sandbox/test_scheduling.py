@@ -30,7 +30,7 @@ def test_what_a_thread_has_may_be_set_again() -> None:
 
 
 def test_nothing_changes_and_nobody_else_is_touched() -> None:
-    """Another policy or priority, a number that is nobody's, and a process that is not its own."""
+    """Another policy or priority, an unused number, and a process that is not its own."""
     found = run_json(
         f"{BEFORE}said(batch=policy(thread.native_id, 3), real=policy(thread.native_id, 1, high),"
         f" high=param(thread.native_id, high), stranger=policy({os.getpid()}, 0), nobody=policy(4194303, 0),"
@@ -45,7 +45,7 @@ def test_nothing_changes_and_nobody_else_is_touched() -> None:
 
 
 def test_memory_that_ends_within_the_priority() -> None:
-    """The reaper lives on, and answers what comes next."""
+    """The reaper continues, and answers the next call."""
     script = f"""{BEFORE}
 import mmap
 libc = ctypes.CDLL(None, use_errno=True)

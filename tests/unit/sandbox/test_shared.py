@@ -1,4 +1,5 @@
-"""Whose a file of a shared folder is, what it counts, and what goes with its tree. Real processes hold real files."""
+"""The owner of a file in a shared directory, its size, and what is removed with its tree. Real
+processes have real files open."""
 
 import os
 import subprocess
@@ -13,12 +14,12 @@ from agentbox.sandbox.monitor import shared_memory
 from agentbox.sandbox.monitor.shared_memory import SharedMemoryUsage
 
 MIB = 1 << 20
-ONE, TWO = 1 << 22, 2 << 22  # pids of reapers that nobody has
+ONE, TWO = 1 << 22, 2 << 22  # unused pids of reapers
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[Path]:
-    """A folder of the test's own on the machine's own tmpfs."""
+    """A directory of the test's own on the machine's own tmpfs."""
     made = Path(shared_memory.DIRECTORY) / f"agentbox-test-{os.getpid()}-{tmp_path.name}"
     made.mkdir()
     yield made
@@ -46,7 +47,8 @@ def filled(path: Path) -> Path:
 
 @pytest.mark.parametrize("how", ["open", "mapped"])
 def test_who_was_seen_with_it_has_it(folder: Path, how: str) -> None:
-    """Also after it let go; a second one that comes later has nothing, and what goes with the first is that file alone."""
+    """Also after it was closed; a second owner that appears later owns nothing, and only that file
+    is removed with the first."""
     found, path = SharedMemoryUsage(str(folder)), filled(folder / "mine")
     other = filled(folder / "nobody-s")
     assert found.is_due()
@@ -63,7 +65,7 @@ def test_who_was_seen_with_it_has_it(folder: Path, how: str) -> None:
 
 
 def test_what_others_hold_is_never_an_agent_s(folder: Path) -> None:
-    """Nor what was there before: neither is counted, and neither goes."""
+    """Nor files from before: neither is counted, and neither is removed."""
     before = filled(folder / "before")
     found, path = SharedMemoryUsage(str(folder)), filled(folder / "the-operator-s")
     with (
@@ -87,7 +89,7 @@ def test_a_deleted_file_counts_while_it_is_open(folder: Path) -> None:
 
 
 def test_a_quiet_folder_is_not_looked_at(folder: Path) -> None:
-    """Only when a file came or went, or a tree came that no look has met."""
+    """Only when a file was added or removed, or a tree was added that no poll has seen."""
     found = SharedMemoryUsage(str(folder))
     found.is_due()
     assert [found.is_due() for _ in range(100)].count(

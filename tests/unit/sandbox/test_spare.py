@@ -35,7 +35,7 @@ async def launcher(request: pytest.FixtureRequest) -> AsyncIterator[LauncherClie
 
 @pytest.fixture
 def launch(tmp_path: Path) -> Launch:
-    """Its folders are walked."""
+    """Its directories are scanned."""
     (tmp_path / "tmp").mkdir()
     return Launch(
         argv=("sleep", "60"), env={"PATH": "/usr/bin:/bin"}, cwd=str(tmp_path), roots=(str(tmp_path.resolve()),),
@@ -64,7 +64,8 @@ def waiting(launcher: LauncherClient, pair: list[Process]) -> bool:
 async def test_an_idle_launcher_keeps_no_process_ready(
     launcher: LauncherClient, launch: Launch
 ) -> None:
-    """What waited for an agent and what walks its folders have left; the next agents start and are walked all the same."""
+    """The preforked reaper and the disk scanner have exited; the next agents start and are still
+    scanned."""
     pid = launcher.pid or 0
     for _ in range(3):
         await wait_until(lambda: not tree.quick_descendants(pid), "none is left")
@@ -102,7 +103,8 @@ async def test_a_killed_spare_reaper_is_replaced(launcher: LauncherClient, launc
 async def test_a_start_says_that_the_child_of_the_spare_reaper_was_killed(
     launcher: LauncherClient, launch: Launch
 ) -> None:
-    """A reaper that was not ready yet makes another child; one that was ready fails the start with the reason."""
+    """A reaper that was not ready yet forks another child; one that was ready fails the start with
+    the reason."""
     unwalked, told = replace(launch, private=""), ""
     for _ in range(_TRIES):
         await killed((await pair_of(launcher))[1])

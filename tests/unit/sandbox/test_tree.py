@@ -13,7 +13,7 @@ from agentbox.core.paths import CHECKOUT
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.launcher.tree import Process
 
-# pthread_exit(3) by the first thread: to /proc the process is a zombie, and its other thread goes on
+# pthread_exit(3) by the first thread: to /proc the process is a zombie, and its other thread continues
 LEADERLESS = """
 import ctypes, sys, threading, time
 def hold():
@@ -63,7 +63,7 @@ def test_a_process_that_is_gone_is_none() -> None:
 
 
 def test_descendants_are_found_below_any_root() -> None:
-    """The roots are left out, each process comes once."""
+    """The roots are left out, each process is listed once."""
     table = {one.pid: one for one in (row(2, 1), row(3, 2), row(4, 3), row(5, 1), row(6, 5))}
     assert {one.pid for one in tree.descendants(table, [2])} == {3, 4}
     assert sorted(one.pid for one in tree.descendants(table, [2, 5])) == [3, 4, 6]
@@ -72,7 +72,7 @@ def test_descendants_are_found_below_any_root() -> None:
 
 @contextmanager
 def leaderless(held: Path) -> Iterator[int]:
-    """The pid of a process whose first thread has ended, and that has a file open."""
+    """The pid of a process whose first thread has exited, and that has a file open."""
     with subprocess.Popen(
         [sys.executable, "-c", LEADERLESS, str(held)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as child:
@@ -83,7 +83,7 @@ def leaderless(held: Path) -> Iterator[int]:
 
 
 def test_a_process_without_its_first_thread_is_no_zombie(tmp_path: Path) -> None:
-    """It lives, with the memory and the descriptors of its other threads."""
+    """It runs, with the memory and the descriptors of its other threads."""
     with leaderless(tmp_path / "held") as pid:
         poses = tree.read_thread(pid)
         assert poses is not None

@@ -1,4 +1,4 @@
-"""Who keeps a crowd running steps back; who does not stays where it is."""
+"""A session with many running processes gets a lower priority; others stay where they are."""
 
 import os
 import signal
@@ -78,7 +78,7 @@ async def test_a_crowd_of_threads_steps_back() -> None:
 
 
 async def test_what_ended_is_forgotten(crowd: int) -> None:
-    """Nothing is kept of sessions that are gone, however many an agent makes."""
+    """Nothing is stored of sessions that have ended, however many an agent creates."""
     found = CpuPriority()
     found._sessions = dict.fromkeys(range(1 << 23, (1 << 23) + 1000), AGENT_SESSION_NICE)
     found.update(rows_of(crowd), 8)
@@ -86,7 +86,7 @@ async def test_what_ended_is_forgotten(crowd: int) -> None:
 
 
 async def test_who_has_the_cores_stays(crowd: int) -> None:
-    """As many running processes as cores are no crowd, and where no share was set there is none."""
+    """No more running processes than cores are acceptable, and without a share there is no limit."""
     for cores in (8, 0):
         found, until_then = CpuPriority(), time.monotonic() + OVERLOAD_SECONDS + 0.3
         while time.monotonic() < until_then:
@@ -97,7 +97,7 @@ async def test_who_has_the_cores_stays(crowd: int) -> None:
 
 @pytest.mark.skipif(not AUTOGROUPS, reason="this kernel does not share by session")
 async def test_a_session_of_an_agent_is_behind(crowd: int) -> None:
-    """The kernel says so itself; a session that the agent makes later is told too."""
+    """The kernel confirms it; a session that the agent creates later is adjusted too."""
     found = CpuPriority()
 
     def told() -> bool:
@@ -108,7 +108,7 @@ async def test_a_session_of_an_agent_is_behind(crowd: int) -> None:
 
 
 def test_a_process_that_is_gone_is_no_error() -> None:
-    """Between the look and the word it may end."""
+    """It may exit between the check and the change."""
     gone = tree.Process(1 << 22, 1, "R", 0, 0, 1, 1 << 22)
     found = CpuPriority()
     found.update([gone], 1)

@@ -1,4 +1,4 @@
-"""A program whose file its user may run and not read: /proc shows nobody but root what it has open."""
+"""A program whose file its user may execute and not read: /proc shows its open files to root only."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""What a folder holds, by blocks, whatever is done to hide it."""
+"""The size of a directory, by blocks, whatever is done to hide it."""
 
 import array
 import contextlib
@@ -22,7 +22,7 @@ from agentbox.sandbox.monitor.usage import (
 
 MIB = 1 << 20
 _NOBODY = 65534
-_ROOM = 64 << 10  # what folders and inodes cost here
+_ROOM = 64 << 10  # what directories and inodes cost here
 
 
 @pytest.fixture
@@ -49,7 +49,8 @@ def test_temporary_and_other_folders_are_told_apart(folder: Path) -> None:
 
 
 def test_blocks_count_and_not_lengths(folder: Path) -> None:
-    """A sparse file costs what it takes; a second name of a file costs nothing; an empty file costs an inode."""
+    """A sparse file costs its blocks; a second name of a file costs nothing; an empty file costs an
+    inode."""
     with (folder / "tmp" / "sparse").open("wb") as stream:
         stream.truncate(1 << 30)
     (folder / "tmp" / "real").write_bytes(bytes(MIB))
@@ -63,14 +64,15 @@ def test_blocks_count_and_not_lengths(folder: Path) -> None:
 
 
 def test_allocated_but_unwritten_blocks_count(folder: Path) -> None:
-    """What `fallocate` took is gone for everybody."""
+    """Blocks of `fallocate` are used for everyone."""
     with (folder / "work" / "x").open("wb") as stream:
         os.posix_fallocate(stream.fileno(), 0, 8 * MIB)
     assert near(measure_usage(str(folder)).branch_disk, 8 * MIB)
 
 
 def test_a_deleted_file_counts_while_it_is_open(folder: Path) -> None:
-    """Once, however often it is open; nothing after it was closed; a file of another place is not this agent's."""
+    """Once, however often it is open; nothing after it was closed; a file elsewhere is not this
+    agent's."""
     with (
         (folder / "tmp" / "gone").open("wb") as stream,
         (folder.parent / "elsewhere").open("wb") as other,
@@ -88,7 +90,7 @@ def test_a_deleted_file_counts_while_it_is_open(folder: Path) -> None:
 
 
 def test_a_link_is_not_followed(folder: Path) -> None:
-    """Neither to a file nor to a folder."""
+    """Neither to a file nor to a directory."""
     (folder / "work" / "big").write_bytes(bytes(4 * MIB))
     (folder / "tmp" / "file").symlink_to(folder / "work" / "big")
     (folder / "tmp" / "folder").symlink_to(folder / "work")
@@ -96,7 +98,7 @@ def test_a_link_is_not_followed(folder: Path) -> None:
 
 
 def test_a_closed_folder_is_opened() -> None:
-    """Mode 0 hides nothing from its owner, who is no root here."""
+    """Mode 0 hides nothing from its owner, who is not root here."""
     with tempfile.TemporaryDirectory() as name, as_no_root(Path(name)):
         closed = Path(name) / "tmp" / "closed"
         closed.mkdir(parents=True)
@@ -107,7 +109,7 @@ def test_a_closed_folder_is_opened() -> None:
 
 @contextlib.contextmanager
 def as_no_root(folder: Path) -> Iterator[None]:
-    """Gives the folder to `nobody` and acts as it, where this process is root."""
+    """Gives the directory to `nobody` and acts as that user, if this process is root."""
     if os.geteuid() != 0:
         yield
         return
@@ -120,7 +122,7 @@ def as_no_root(folder: Path) -> Iterator[None]:
 
 
 def test_a_folder_that_is_too_deep_counts_as_all(folder: Path) -> None:
-    """No cap is above it, no descriptor is left open, and a little less deep is measured."""
+    """It exceeds every cap, no descriptor stays open, and a little less deep is measured."""
     before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
     at = folder / "tmp"
     for _ in range(MAX_DEPTH - 1):
@@ -141,7 +143,7 @@ def test_a_folder_that_is_gone_is_empty(tmp_path: Path) -> None:
 
 
 def test_what_a_process_wrote_is_known(tmp_path: Path) -> None:
-    """Grows with each write; a process that is gone counts nothing."""
+    """Grows with each write; a process that has exited counts nothing."""
     before = written_bytes([os.getpid()])
     with contextlib.closing((tmp_path / "x").open("wb", buffering=0)) as stream:
         stream.write(bytes(MIB))
@@ -149,7 +151,7 @@ def test_what_a_process_wrote_is_known(tmp_path: Path) -> None:
 
 
 def test_only_a_socket_with_descriptors_in_it_carries_some() -> None:
-    """Bytes that wait are none, and who took them leaves none."""
+    """Waiting bytes are no descriptors, and a receiver leaves none."""
     near, far = socket.socketpair()
     with near, far:
         path = f"/proc/self/fd/{far.fileno()}"

@@ -1,4 +1,4 @@
-"""Who is walked, when, and what is said of it; who is stopped while the disk is nearly full."""
+"""Which trees are scanned, when, and the messages; which are stopped while the disk is nearly full."""
 
 import json
 import os
@@ -36,7 +36,7 @@ for _ in range(files):
 print("sent", flush=True)
 sys.stdin.readline()
 """
-REAPER, BESIDE = 1 << 22, 1 << 23  # pids of nobody
+REAPER, BESIDE = 1 << 22, 1 << 23  # unused pids
 
 
 class Lab:
@@ -56,14 +56,14 @@ class Lab:
         assert self.scanner._handle_message()
 
     def look_at_all(self) -> list[dict[str, Any]]:
-        """As `said`, whoever is due, and whenever they were walked before."""
+        """As `said`, for all trees that are due, whenever they were scanned before."""
         self.scanner._next_walk = 0.0
         for one in self.scanner._trees.values():
             one.walked_at, one.vanished = -1e9, one.vanished + 1
         return self.said()
 
     def said(self) -> list[dict[str, Any]]:
-        """By one look."""
+        """By one poll."""
         self.scanner.poll()
         found = []
         while True:
@@ -79,7 +79,7 @@ def lab() -> Lab:
 
 
 async def test_a_full_folder_is_found(lab: Lab, tmp_path: Path) -> None:
-    """Temp past its cap is a breach with what was observed, once; the tree is then forgotten."""
+    """Temp beyond its cap is a breach with the observed size, once; the tree is then removed."""
     lab.watch(tmp_path)
     lab.said()
     (tmp_path / "tmp" / "x").write_bytes(os.urandom(9 * MIB))
@@ -97,7 +97,7 @@ async def test_a_full_folder_is_found(lab: Lab, tmp_path: Path) -> None:
 
 @pytest.fixture
 def quiet(tmp_path: Path) -> Iterator[Path]:
-    """A device on which nobody else writes."""
+    """A device on which no other process writes."""
     if os.geteuid():
         machine_lacks("root, which a mount needs")
     (folder := tmp_path / "quiet").mkdir()
@@ -108,7 +108,7 @@ def quiet(tmp_path: Path) -> Iterator[Path]:
 
 @contextmanager
 def sender(folder: Path, mib: int, files: int) -> Iterator[subprocess.Popen[bytes]]:
-    """A process that leaves so many deleted files under way in a pair of its own."""
+    """A process that leaves so many deleted files in flight in a socket pair of its own."""
     with subprocess.Popen(
         [sys.executable, "-c", SENDER, str(folder), str(mib), str(files)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:  # fmt: skip
@@ -119,7 +119,7 @@ def sender(folder: Path, mib: int, files: int) -> Iterator[subprocess.Popen[byte
 
 
 def sent(process: subprocess.Popen[bytes]) -> None:
-    """It has done so, at our word."""
+    """It has done so, at our command."""
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(b"go\n")
@@ -128,7 +128,8 @@ def sent(process: subprocess.Popen[bytes]) -> None:
 
 
 async def test_deleted_files_that_are_under_way_in_sockets_count(lab: Lab, quiet: Path) -> None:
-    """No table names them, and the disk has lost them: the tree whose sockets carry descriptors is ended, nobody else."""
+    """No table lists them, and the disk has lost them: the tree whose sockets carry descriptors is
+    ended, no other."""
     with sender(quiet / "one/tmp", 4, 5) as process:
         lab.watch(quiet / "one", os.getpid())
         lab.watch(quiet / "beside", BESIDE)
@@ -150,7 +151,8 @@ async def test_deleted_files_that_are_under_way_in_sockets_count(lab: Lab, quiet
 async def test_what_others_wrote_is_no_matter_of_who_sends_descriptors(
     lab: Lab, quiet: Path
 ) -> None:
-    """One descriptor stays under way while another tree fills its own folder, within its own cap."""
+    """One descriptor stays in flight while another tree fills its own directory, within its own
+    cap."""
     with sender(quiet / "one/tmp", 0, 1) as process:
         lab.watch(quiet / "one", os.getpid())
         lab.watch(quiet / "beside", BESIDE)
@@ -172,7 +174,7 @@ async def test_what_others_wrote_is_no_matter_of_who_sends_descriptors(
 
 
 async def test_who_has_a_socket_is_not_ended_for_what_others_write(lab: Lab, quiet: Path) -> None:
-    """A process outside of all agents takes the disk; no descriptor is in flight."""
+    """A process outside of all agents fills the disk; no descriptor is in flight."""
     with sender(quiet / "one/tmp", 0, 0) as process:
         lab.watch(quiet / "one", os.getpid())
         sent(process)
@@ -194,18 +196,20 @@ async def test_near_the_cap_is_a_warning(lab: Lab, tmp_path: Path) -> None:
 
 
 def test_nobody_is_walked_while_nothing_is_written(lab: Lab, tmp_path: Path) -> None:
-    """A folder that was full before the watch began, on a quiet disk, costs nothing until something vanishes."""
+    """A directory that was full before the watch began, on a quiet disk, costs nothing until
+    something vanishes."""
     lab.watch(tmp_path)
     one = lab.scanner._trees[REAPER]
     one.vanished = 0
     assert not one.is_due(time.monotonic(), slow_after=15)
-    one.vanished = 5 * MIB  # more than half of the room of 8 MiB
+    one.vanished = 5 * MIB  # more than half of the space of 8 MiB
     assert one.is_due(time.monotonic(), slow_after=15)
 
 
 @pytest.mark.limit("free_floor")
 def test_below_the_floor_all_are_stopped_first(quiet: Path) -> None:
-    """Stop, the walk of everyone, and go: only who wrote is ended. Not again until more vanished, so that a full disk is no end of all work."""
+    """Stop, the scan of all, and continue: only the writer is ended. Not again until more vanished,
+    so that a full disk does not stop all work."""
     lab = Lab(floor=EVERYTHING)
     lab.watch(quiet / "beside", BESIDE)
     lab.watch(quiet / "one")
@@ -223,8 +227,8 @@ def test_below_the_floor_all_are_stopped_first(quiet: Path) -> None:
 
 @pytest.mark.limit("free_reserve")
 def test_no_sum_of_agents_takes_the_reserve_of_the_disk(quiet: Path) -> None:
-    """Each keeps to its own cap and all together leave the box nothing: the one that holds most ends, and one that holds
-    little never does. Not again until more vanished."""
+    """Each stays below its own cap and all together leave the box nothing: the one that uses most
+    ends, and one that uses little never does. Not again until more vanished."""
     lab = Lab(floor=EVERYTHING, reserve=EVERYTHING)
     lab.watch(quiet / "beside", BESIDE)
     lab.watch(quiet / "one")
@@ -243,7 +247,7 @@ def test_no_sum_of_agents_takes_the_reserve_of_the_disk(quiet: Path) -> None:
 
 
 async def test_a_stop_is_of_whole_trees_and_is_taken_back(tmp_path: Path) -> None:
-    """Descendants too; who was stopped before stays so."""
+    """Descendants too; a process that was stopped before stays so."""
     ours, scanner = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     disk = DiskMonitor(lambda: None)
     ours.setblocking(False)

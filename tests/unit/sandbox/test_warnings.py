@@ -1,4 +1,5 @@
-"""Crossing 80 % warns once, staying there says no more, and below 50 % it is armed again: of every limit that has a gauge."""
+"""Crossing 80 % warns once, staying there warns no more, and below 50 % it is armed again: of every
+limit that has a gauge."""
 
 import json
 import os
@@ -18,7 +19,7 @@ from agentbox.sandbox.monitor.watchdog import TreeLimits, Watchdog
 MIB = 1 << 20
 LOOKS = 5  # in a row that find the same
 
-# A reaper's place: its child holds as many MiB and has as many children as it is told, and says so when it does.
+# In place of a reaper: its child uses as many MiB and has as many children as commanded, and reports when it does.
 TREE = """
 import os, subprocess, sys
 if os.fork(): os.wait(); os._exit(0)
@@ -36,7 +37,7 @@ for one in children: one.kill(); one.wait()
 
 @pytest.fixture
 def told() -> Iterator[tuple[int, Callable[[int, int], None]]]:
-    """The root's pid, and how its tree is told to hold (MiB, processes below it)."""
+    """The root's pid, and how its tree is told to grow (MiB, processes below it)."""
     with subprocess.Popen(
         [sys.executable, "-c", TREE], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as root:
@@ -100,7 +101,8 @@ except OSError: pass
 
 @pytest.mark.parametrize("script", [TABLES, PIPES], ids=["tables", "pipes"])
 async def test_what_the_kernel_keeps_beside_pages_is_memory_too(script: str) -> None:
-    """Tables of pages that are read and hold nothing, 128 MiB of them, and full pipes: a cap of 64 MiB is crossed."""
+    """Tables of pages that are read and contain nothing, 128 MiB of them, and full pipes: a cap of
+    64 MiB is crossed."""
     with subprocess.Popen(["sh", "-c", '"$0" -c "$1"; true', sys.executable, f"{script}\nimport signal; signal.pause()"],
                           start_new_session=True) as root:  # fmt: skip
         try:

@@ -1,5 +1,5 @@
-"""inotify: events that nobody reads are memory that the kernel keeps, so instances have a most; what may not be read is not
-watched."""
+"""inotify: unread events are memory that the kernel keeps, so instances are limited; unreadable
+paths cannot be watched."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -60,7 +60,7 @@ def flooded(script: str, memory: int) -> dict[str, object]:
     ("memory", "most"), [(16 * MIB, MIN_INSTANCES), (160 * MIB, 160 * MIB // 4 // INSTANCE_BYTES)]
 )
 def test_instances_end_below_a_quarter_of_the_memory(memory: int, most: int) -> None:
-    """When they are closed there is room again."""
+    """When they are closed there is capacity again."""
     found = flooded("""
 made, why = flood()
 for one_of_them in made: os.close(one_of_them)
@@ -71,7 +71,7 @@ said(made=len(made), why=why, again=len(again))
 
 
 def test_those_under_way_in_a_socket_are_still_there() -> None:
-    """Nobody has them open, and they hold as much."""
+    """No process has them open, and they use as much."""
     found = flooded("""
 near, far = socket.socketpair()
 made, _ = flood()
@@ -85,7 +85,7 @@ said(made=len(made), hidden=len(hidden))
 
 
 def test_an_instance_does_what_it_does() -> None:
-    """It tells of a file; flags are kept, and those that it does not have refused."""
+    """It reports a file; flags are kept, and unknown ones refused."""
     found = flooded("""
 import fcntl, tempfile
 told = one(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -101,8 +101,8 @@ said(told=b"made" in os.read(told, 1024), flags=flags, old=libc.inotify_init() >
 
 
 def test_what_may_not_be_read_is_not_watched(tmp_path: Path) -> None:
-    """By path, `..`, links, descriptors; a folder of which only names that one knows are granted, and one without what lies in
-    it. Names of what others make there would be told."""
+    """By path, `..`, links, descriptors; a directory of which only known names are granted, and one
+    without its content. Names of other agents' files would be reported."""
     for name in ("mine", "closed", "unlisted", "bare"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text("text")
@@ -163,7 +163,8 @@ said(words=words, once=once, events=events(), removed=libc.inotify_rm_watch(told
 
 
 def test_a_watch_goes_to_its_own_instance(tmp_path: Path) -> None:
-    """Where the instance was copied, sent, inherited, and its first number taken by another; in another thread."""
+    """Where the instance was copied, sent, inherited, and its first number reused by another; in
+    another thread."""
     found = run_json(
         WATCH + """
 import threading
@@ -195,7 +196,8 @@ said(told=[[name for _, _, name in events(one)] for one in (told, copy, sent, fr
 
 
 async def test_what_the_agent_closed_is_let_go(tmp_path: Path) -> None:
-    """The kernel has so many instances for all of a user: the reaper's own are gone soon, also where no other is made."""
+    """The kernel has so many instances for all processes of a user: the reaper's own are closed
+    soon, also where no other is created."""
     script = """
 kept, gone = one(), one()
 os.close(gone)

@@ -40,7 +40,8 @@ def box() -> Iterator[PrefixBox]:
 
 
 def test_what_programs_print_is_bounded_and_nothing_is_lost_meanwhile(box: PrefixBox) -> None:
-    """A real supervisord opens the new file; two files are kept, and together they end with every line in order."""
+    """A real supervisord opens the new file; two files are stored, and together they end with every
+    line in order."""
     port = free_port()
     box.script("chatty.py", CHATTY)
     box.install(
@@ -76,7 +77,7 @@ def test_a_log_that_supervisord_does_not_write_stays(tmp_path: Path) -> None:
 
 
 def test_a_reader_that_follows_goes_on_in_the_new_file(tmp_path: Path) -> None:
-    """What was added to the old file before comes first."""
+    """What was appended to the old file before is first."""
     log = tmp_path / "boot.log"
     log.write_text("one\n")
     seen: list[str] = []

@@ -15,7 +15,7 @@ SCREEN = Password(file="screen-password", secret="SCREEN")
 
 @pytest.fixture
 def paths(tmp_path: Path) -> Paths:
-    """A box whose two folders are there."""
+    """A box whose two directories exist."""
     found = Paths(tmp_path)
     found.run.mkdir(parents=True)
     found.state.mkdir(parents=True)
@@ -23,7 +23,7 @@ def paths(tmp_path: Path) -> Paths:
 
 
 def test_one_is_made_and_kept(paths: Paths) -> None:
-    """Readable by the box alone, in both places; the next boot takes the same."""
+    """Readable by the box alone, in both places; the next boot uses the same."""
     assert provide_password(paths, SCREEN) == "generated"
     laid, kept = paths.password("screen-password"), paths.state_secrets / "screen-password"
     value = laid.read_text()
@@ -36,7 +36,7 @@ def test_one_is_made_and_kept(paths: Paths) -> None:
 
 
 def test_the_operators_own_goes_first(paths: Paths) -> None:
-    """And leaves the kept one alone."""
+    """And leaves the stored one unchanged."""
     provide_password(paths, SCREEN)
     kept = (paths.state_secrets / "screen-password").read_text()
     store_secret(paths, "SCREEN", "correct horse")

@@ -1,4 +1,5 @@
-"""What the box writes into a folder of agents, to find out whether it can, follows no link that waits there."""
+"""The file that the box writes into a directory of agents, to test whether it can, follows no
+planted link."""
 
 import os
 from collections.abc import Callable
@@ -18,7 +19,7 @@ NAMES = ("ready-probe", "root-probe", "probe")
 def test_a_link_that_waits_is_not_written_through(
     tmp_path: Path, probe: Callable[[Path], object]
 ) -> None:
-    """Its target keeps its bytes and the folder is told to be what it is."""
+    """Its target keeps its bytes and the directory is reported as writable or not."""
     workspace, target = tmp_path / "workspace", tmp_path / "token"
     workspace.mkdir()
     target.write_text("secret")
@@ -32,7 +33,7 @@ def test_a_link_that_waits_is_not_written_through(
 def test_a_name_that_is_taken_is_not_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not even by somebody who guessed it."""
+    """Not even with a guessed name."""
     monkeypatch.setattr(os, "urandom", bytes)
     target = tmp_path / "token"
     target.write_text("secret")

@@ -1,4 +1,5 @@
-"""The credentials of a slot come from its file, else from the secret of that name; what is absent is left out."""
+"""The credentials of a slot are read from its file, else from the secret of that name; absent ones
+are left out."""
 
 import pytest
 
@@ -17,7 +18,7 @@ def paths(tmp_path):
 
 
 def test_a_variable_and_a_file(paths):
-    """Each by its own key; a file wins over a variable."""
+    """Each by its own key; a file has priority over a variable."""
     file = paths.resolve("/run/agentbox/dsn")
     file.write_text("postgresql://localhost/d\n")
     assert slot_secrets(paths, {"dsn_env": "STORE_DSN"}) == {"dsn": "postgresql://a:b@localhost/c"}

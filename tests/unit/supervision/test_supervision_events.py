@@ -61,7 +61,7 @@ def test_the_level_is_the_tables_unless_it_leaves_a_choice(paths: Paths) -> None
 
 
 def test_without_a_folder_stdout_has_the_event_alone(tmp_path: Path) -> None:
-    """Without a folder stdout has the event alone."""
+    """Without a directory stdout alone has the event."""
     out = io.StringIO()
     BootLog(Paths(tmp_path / "absent"), "boot", stream=out).emit("ApiTokenResolved", source="file")
     assert json.loads(out.getvalue())["seq"] == 0

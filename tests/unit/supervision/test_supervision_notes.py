@@ -52,7 +52,7 @@ def test_no_note_is_none(paths: Paths) -> None:
 
 
 def test_three_starts_in_a_row_are_free_and_then_the_wait_doubles_to_half_a_minute() -> None:
-    """However often it was started, the wait stays there, and the program is started again."""
+    """However often it was started, the delay stays there, and the program is started again."""
     waits = [wait_seconds(starts) for starts in range(1, 14)]
     assert waits == [0, 0, 0, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30.0, 30.0]
     assert wait_seconds(10_000) == 30.0

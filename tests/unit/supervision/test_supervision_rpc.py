@@ -25,7 +25,7 @@ HEAD = b"HTTP/1.0 200 OK\r\nContent-Type: text/xml\r\n\r\n"
     ids=["nothing", "an error", "no body", "half a body", "no value"],
 )
 def test_a_broken_answer_means_unavailable(tmp_path: Path, answer: bytes) -> None:
-    """Whatever it managed to say before it died, the caller gets one typed error."""
+    """Whatever it sent before it died, the caller gets one typed error."""
     paths = Paths(tmp_path)
     paths.run.mkdir(parents=True)
     write_program_token(paths, "supervisor")

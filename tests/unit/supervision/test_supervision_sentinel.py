@@ -103,7 +103,7 @@ def test_a_sentinel_without_a_digest_is_a_bug(paths: Paths) -> None:
 
 
 def test_twenty_copies_are_kept_and_the_chain_holds(paths: Paths) -> None:
-    """Twenty copies are kept and the chain holds."""
+    """Twenty copies are stored and the chain is valid."""
     for number in range(MAX_COPIES + 3):
         write_sentinel(paths, sentinel(f"{number:04}", last_copy_sha256(paths)))
     assert len(sentinel_copies(paths)) == MAX_COPIES
@@ -118,7 +118,7 @@ def test_a_copy_under_another_name_is_found(paths: Paths) -> None:
 
 
 def test_a_writer_killed_at_any_moment_leaves_a_whole_sentinel_or_none(paths: Paths) -> None:
-    """A writer killed at any moment leaves a whole sentinel or none."""
+    """A writer killed at any moment leaves a complete sentinel or none."""
     whole = sentinel("one", release="x" * 200_000).to_bytes()
     seen = set()
     for round_ in range(25):

@@ -46,7 +46,7 @@ def test_a_fresh_volume_has_no_mark_and_a_running_boot_has_one(paths: Paths) -> 
 
 
 def test_the_mark_of_another_boot_is_left_alone(paths: Paths) -> None:
-    """The mark of another boot is left alone."""
+    """The mark of another boot stays unchanged."""
     mark_running(paths, "two")
     mark_clean(paths, "one")
     assert read_current(paths) == CurrentBoot("two", "running")
@@ -72,7 +72,7 @@ def test_one_volume_serves_one_box(paths: Paths) -> None:
 
 
 def test_the_token_comes_from_the_first_source_that_has_one(paths: Paths) -> None:
-    """Mounted secret, moved variable, the older name in the same order, the kept file."""
+    """Mounted secret, moved variable, the older name in the same order, the stored file."""
     assert find_token(paths, PLAN) is None
     made = make_token(paths)
     assert (made.source, len(made.value)) == ("generated", 64)
@@ -99,7 +99,7 @@ def test_an_empty_secret_and_a_placeholder_count_as_unset(paths: Paths, text: st
 
 @pytest.mark.parametrize("text", ["s3cret", "mytodo", "not<this>", "change-mexico"])
 def test_a_value_that_only_contains_such_words_is_no_placeholder(text: str) -> None:
-    """A value that only contains such words is no placeholder."""
+    """A value that only contains such words is not a placeholder."""
     assert not is_placeholder(text)
 
 
@@ -111,7 +111,7 @@ def test_a_secret_that_cannot_be_read_is_an_error_that_names_it(paths: Paths) ->
 
 
 def test_what_is_no_text_is_an_error_that_shows_no_byte_of_it(paths: Paths) -> None:
-    """Mounted, from the environment, or the kept key: named, with what to do."""
+    """Mounted, from the environment, or the stored key: named, with the remedy."""
     (paths.mounted_secrets / "X").write_bytes(b"\xa7\xff")
     store_secret(paths, "Y", "\udca7\udcff")
     paths.state_secrets.mkdir(parents=True, exist_ok=True)

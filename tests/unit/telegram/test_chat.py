@@ -36,7 +36,7 @@ def test_wrong_credentials_are_told_without_the_token(service: BotApi) -> None:
 
 
 def test_a_service_out_of_reach_is_waited_for(service: BotApi) -> None:
-    """Nothing is lost: the message goes once it answers."""
+    """Nothing is lost: the message is sent once it answers."""
     chat = Chat(
         "1:abc",
         "-42",
@@ -71,7 +71,7 @@ def test_a_service_out_of_reach_is_waited_for(service: BotApi) -> None:
     ],
 )
 def test_an_event_is_one_line(event: dict[str, Any], said: str) -> None:
-    """Who, what, how it ended; nothing of it can break out of its line."""
+    """Agent, task, outcome; no text of them can break out of its line."""
     assert format_event({"ts": "2026-01-02T12:00:01.000Z", "agent_id": "a1", **event}) == said
 
 

@@ -14,7 +14,7 @@ from agentbox.gateway.llm.types import (
     VendorCall,
     VendorProtocol,
     check_spelling,
-    forbidden_part,
+    forbidden_content,
     is_present,
     objects,
     positive_int,
@@ -61,12 +61,12 @@ def screen(_call: VendorCall, body: dict[str, Any]) -> ScreenedBody:
     check_spelling(body, _TOP_LEVEL_MEMBERS)
     for name in ("mcp_servers", "container"):
         if is_present(body.get(name)):
-            raise forbidden_part(name)
+            raise forbidden_content(name)
     for tool in objects(body.get("tools")):
         check_spelling(tool, ("type",))
         kind = tool.get("type") or "custom"
         if not isinstance(kind, str) or not kind.startswith(_CLIENT_TOOLS):
-            raise forbidden_part(f"the hosted tool {kind}")
+            raise forbidden_content(f"the hosted tool {kind}")
     screened = ScreenedBody()
     for name in ("messages", "system"):
         for block in walk(body.get(name), _opaque_members):
@@ -82,9 +82,9 @@ def _screen_block(block: Mapping[str, Any], screened: ScreenedBody) -> None:
     check_spelling(block, ("type", "url", "file_id"))
     kind = block.get("type")
     if kind in _FORBIDDEN_BLOCKS:
-        raise forbidden_part(str(kind))
+        raise forbidden_content(str(kind))
     if block.get("file_id"):
-        raise forbidden_part("file_id")
+        raise forbidden_content("file_id")
     if kind == "url" and "url" in block:  # the source of an image or a document
         screened.urls.append(str(block["url"]))
 

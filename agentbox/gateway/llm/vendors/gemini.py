@@ -13,7 +13,7 @@ from agentbox.gateway.llm.types import (
     Usage,
     VendorCall,
     VendorProtocol,
-    forbidden_part,
+    forbidden_content,
     is_present,
     objects,
     positive_int,
@@ -74,26 +74,26 @@ def screen(_call: VendorCall, body: dict[str, Any]) -> ScreenedBody:
     nested = [item for item in _members(body, "generate_content_request") if isinstance(item, dict)]
     for request in (body, *nested):
         if any(map(is_present, _members(request, "cached_content"))):
-            raise forbidden_part("cachedContent")
+            raise forbidden_content("cachedContent")
         for tool in objects(request.get("tools")):
             for name in tool:
                 if _snake_case(name) not in _CLIENT_TOOLS:
-                    raise forbidden_part(f"the hosted tool {name}")
+                    raise forbidden_content(f"the hosted tool {name}")
         for name in ("contents", "content", "system_instruction"):
-            for part in walk(list(_members(request, name)), _opaque_members):
-                _screen_part(part, screened)
+            for item in walk(list(_members(request, name)), _opaque_members):
+                _screen_item(item, screened)
     return screened
 
 
-def _opaque_members(part: Mapping[str, Any]) -> tuple[str, ...]:
-    return tuple(name for name in part if _snake_case(name) in ("args",))
+def _opaque_members(item: Mapping[str, Any]) -> tuple[str, ...]:
+    return tuple(name for name in item if _snake_case(name) in ("args",))
 
 
-def _screen_part(part: Mapping[str, Any], screened: ScreenedBody) -> None:
-    for value in _members(part, "file_uri"):
+def _screen_item(item: Mapping[str, Any], screened: ScreenedBody) -> None:
+    for value in _members(item, "file_uri"):
         url = str(value)
         if "/files/" in url or not url.startswith(("http://", "https://")):
-            raise forbidden_part("fileUri of a stored file")
+            raise forbidden_content("fileUri of a stored file")
         screened.urls.append(url)
 
 

@@ -15,7 +15,7 @@ from agentbox.gateway.llm.types import (
     VendorCall,
     VendorProtocol,
     check_spelling,
-    forbidden_part,
+    forbidden_content,
     is_present,
     objects,
     positive_int,
@@ -78,7 +78,7 @@ _TOP_LEVEL_MEMBERS: Final = frozenset(
     )
 )
 _REFERENCE_MEMBERS: Final = ("file_id", "container_id", "server_url", "connector_id")
-_PART_MEMBERS: Final = frozenset(
+_ITEM_MEMBERS: Final = frozenset(
     (*_REFERENCE_MEMBERS, "type", "tools", "image_url", "file_url", "video_url", "audio_url")
 )
 _TYPES: Final = {
@@ -111,15 +111,15 @@ def screen(call: VendorCall, body: dict[str, Any]) -> ScreenedBody:
         *(["prompt"] if call.name == "responses" else []),
     ):  # in completions it is the text itself
         if is_present(body.get(name)):
-            raise forbidden_part(name)
+            raise forbidden_content(name)
     if call.name in ("chat", "responses"):
         body["store"] = False
     for tool in _flatten_tools(body.get("tools")):
         _check_tool(tool)
     screened = ScreenedBody()
     for name in ("messages", "input"):
-        for part in walk(body.get(name), _opaque_members):
-            _screen_part(part, screened)
+        for item in walk(body.get(name), _opaque_members):
+            _screen_item(item, screened)
     return screened
 
 
@@ -135,26 +135,26 @@ def _check_tool(tool: Mapping[str, Any]) -> None:
     check_spelling(tool, ("type",))
     kind = tool.get("type")
     if kind not in _CLIENT_TOOLS:
-        raise forbidden_part(f"the hosted tool {kind}")
+        raise forbidden_content(f"the hosted tool {kind}")
 
 
-def _opaque_members(part: Mapping[str, Any]) -> tuple[str, ...]:
+def _opaque_members(item: Mapping[str, Any]) -> tuple[str, ...]:
     """Members with tool input and output."""
-    return ("arguments", "action", "operation") if "type" in part else ("arguments",)
+    return ("arguments", "action", "operation") if "type" in item else ("arguments",)
 
 
-def _screen_part(part: Mapping[str, Any], screened: ScreenedBody) -> None:
-    check_spelling(part, _PART_MEMBERS)
-    kind = part.get("type")
+def _screen_item(item: Mapping[str, Any], screened: ScreenedBody) -> None:
+    check_spelling(item, _ITEM_MEMBERS)
+    kind = item.get("type")
     if kind == "item_reference":
-        raise forbidden_part("item_reference")
+        raise forbidden_content("item_reference")
     for name in _REFERENCE_MEMBERS:
-        if part.get(name):
-            raise forbidden_part(name)
+        if item.get(name):
+            raise forbidden_content(name)
     if kind == "additional_tools":  # tools within a conversation
-        for tool in _flatten_tools(part.get("tools")):
+        for tool in _flatten_tools(item.get("tools")):
             _check_tool(tool)
-    for name, value in part.items():
+    for name, value in item.items():
         if not name.endswith("_url"):  # image, file, video, audio: servers differ
             continue
         url = value.get("url") if isinstance(value, dict) else value

@@ -63,7 +63,8 @@ class Runner:
             while True:  # an interrupt may arrive during a submission too
                 try:
                     for lane in lanes[len(futures) :]:
-                        futures.append(pool.submit(self._run_lane, lane, direct=len(lanes) == 1))  # noqa: PERF401
+                        future = pool.submit(self._run_lane, lane, direct=len(lanes) == 1)
+                        futures.append(future)
                     wait(futures)
                 except KeyboardInterrupt:
                     self._interrupt()

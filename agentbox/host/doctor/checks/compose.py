@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from agentbox.host.doctor.check_result import CheckResult
 from agentbox.host.doctor.host import CheckContext
 from agentbox.host.doctor.install_fix import install_fix
-from agentbox.host.doctor.versions import format_version, is_at_least
+from agentbox.host.doctor.versions import format_version, meets_minimum
 from agentbox.host.engines.command import run, succeeds
 
 NAME = "compose"
@@ -31,7 +31,7 @@ def run_check(host: CheckContext) -> Iterator[CheckResult]:
         version = run(
             ["docker-compose", "version", "--short"], doing="ask compose for its version"
         ).strip()
-        ok = is_at_least(version, MIN_VERSION)
+        ok = meets_minimum(version, MIN_VERSION)
         advice = (
             ""
             if ok

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from agentbox.host.doctor.check_result import CheckResult, Fix
 from agentbox.host.doctor.host import CheckContext
 from agentbox.host.doctor.install_fix import install_fix
-from agentbox.host.doctor.versions import format_version, is_at_least
+from agentbox.host.doctor.versions import format_version, meets_minimum
 from agentbox.host.engines.command import run
 from agentbox.host.engines.docker import daemon, daemon_status
 from agentbox.host.engines.docker.daemon_status import unreachable_error
@@ -44,7 +44,7 @@ def _check_version() -> CheckResult:
     version = run(
         ["docker", "version", "--format", "{{.Server.Version}}"], doing="query docker's version"
     ).strip()
-    ok = is_at_least(version, MIN_VERSION)
+    ok = meets_minimum(version, MIN_VERSION)
     advice = "" if ok else f"Upgrade docker to {format_version(MIN_VERSION)} or later."
     return CheckResult(
         check=NAME,

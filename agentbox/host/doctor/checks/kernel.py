@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from agentbox.host.doctor.check_result import CheckResult
 from agentbox.host.doctor.host import CheckContext
-from agentbox.host.doctor.versions import format_version, is_at_least
+from agentbox.host.doctor.versions import format_version, meets_minimum
 from agentbox.sandbox.seccomp.syscalls import MACHINES
 
 NAME = "kernel"
@@ -23,7 +23,7 @@ def run_check(_host: CheckContext) -> Iterator[CheckResult]:
             advice=f"Use a supported machine: {' or '.join(MACHINES)}.",
         )
         return
-    ok = is_at_least(system.release, MIN_VERSION)
+    ok = meets_minimum(system.release, MIN_VERSION)
     yield CheckResult(
         check=NAME,
         state="good" if ok else "bad",

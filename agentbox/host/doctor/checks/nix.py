@@ -8,7 +8,7 @@ from pathlib import Path
 from agentbox.host.doctor.check_result import CheckResult
 from agentbox.host.doctor.host import CheckContext
 from agentbox.host.doctor.install_fix import install_fix
-from agentbox.host.doctor.versions import format_version, is_at_least
+from agentbox.host.doctor.versions import format_version, meets_minimum
 from agentbox.host.engines.command import run
 
 NAME = "nix"
@@ -32,7 +32,7 @@ def run_check(host: CheckContext) -> Iterator[CheckResult]:
         )
         return
     version = run(["nix", "--version"], doing="query nix's version").strip()
-    if not is_at_least(version, MIN_VERSION):
+    if not meets_minimum(version, MIN_VERSION):
         yield CheckResult(
             check=NAME,
             state="bad",

@@ -22,6 +22,7 @@ from agentbox.host.engines.docker.compose import secrets_match
 from agentbox.host.engines.docker.daemon import start_ticks
 from agentbox.host.engines.interrupts import deferred_interrupts
 from agentbox.host.engines.locations import process_root
+from agentbox.host.engines.process.box_files import write_box_files
 from agentbox.host.engines.process.box_processes import box_pids, kill_all, leader_pid
 from agentbox.host.engines.process.identity import BOX_UID, become_box_user, require_readable
 from agentbox.host.engines.state import BoxRecord, BoxState
@@ -153,8 +154,8 @@ class ProcessEngine:
         if volumes:
             shutil.rmtree(root, ignore_errors=False)
             return
-        for part in ("run", "tmp", "opt", "etc"):
-            shutil.rmtree(root / part, ignore_errors=True)
+        for name in ("run", "tmp", "opt", "etc"):
+            shutil.rmtree(root / name, ignore_errors=True)
 
     def find_stored(self, name: str, state: BoxState) -> BoxRecord | None:
         """Return a record of the stored data of a box that is down, for `remove`; None if there is
@@ -189,67 +190,6 @@ class ProcessEngine:
 
     def read(self, record: BoxRecord, box_path: str) -> bytes:
         return Paths(Path(record.root)).resolve(box_path).read_bytes()
-
-
-def write_box_files(paths: Paths, start: StartSpec) -> None:
-    """Writes the files of the image and the directories of the mounts, owned by the box's user."""
-    from agentbox.plan.render.files import config_layer
-    from agentbox.plan.render.supervisord import supervisord
-
-    for directory in (
-        paths.share,
-        paths.run,
-        paths.mounted_secrets,
-        paths.state,
-        paths.logs / "supervisor",
-        paths.tmp,
-    ):
-        directory.mkdir(parents=True, exist_ok=True)
-    _link_workspace(paths.workspace, start.project)
-    lock = (CHECKOUT / "agentbox.lock").read_bytes()
-    if paths.skills.exists():
-        shutil.rmtree(paths.skills)  # a skill that is no longer selected
-    files = {
-        paths.resolve(name): text
-        for name, text in config_layer(start.plan, manifest=start.manifest, lock=lock).items()
-    }
-    files |= {
-        paths.manifest: start.manifest,
-        paths.supervisord_conf: supervisord(start.plan, paths).encode(),
-    }
-    for target, content in files.items():
-        target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_bytes(content)
-    paths.venv.unlink(missing_ok=True)  # another checkout may have started this box before
-    paths.venv.symlink_to(sys.prefix)
-    for name in start.plan.secrets:
-        secret = paths.mounted_secrets / name
-        secret.unlink(missing_ok=True)  # 0400: its owner may not open it for writing
-        secret.write_text(start.secrets.get(name, ""))
-        secret.chmod(0o400)
-    if os.geteuid() == 0:
-        _chown_tree(paths.prefix)
-
-
-def _link_workspace(workspace: Path, project: Path | None) -> None:
-    """Links to the project; the box's own workspace is kept beside it meanwhile."""
-    saved = workspace.with_name(f"{workspace.name}.own")
-    if workspace.is_symlink():
-        workspace.unlink()
-    if project is None:
-        if saved.exists() and not workspace.exists():
-            saved.rename(workspace)
-        workspace.mkdir(exist_ok=True)
-        return
-    if workspace.exists():
-        workspace.rename(saved)
-    workspace.symlink_to(project)
-
-
-def _chown_tree(root: Path) -> None:
-    for directory, _names, files in os.walk(root):
-        for path in (directory, *(os.path.join(directory, name) for name in files)):  # noqa: PTH118  (os.walk gives strings)
-            os.lchown(path, BOX_UID, BOX_UID)
 
 
 def boot(paths: Paths, start: StartSpec) -> subprocess.Popen[bytes]:

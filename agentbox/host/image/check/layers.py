@@ -49,22 +49,24 @@ class ImageRoot:
 
     def _walk(self, path: str, budget: int) -> PlacedEntry | None:
         resolved: list[str] = []
-        pending = [part for part in path.split("/") if part not in ("", ".")]
+        pending = [segment for segment in path.split("/") if segment not in ("", ".")]
         while pending:
-            part = pending.pop(0)
-            if part == "..":
+            segment = pending.pop(0)
+            if segment == "..":
                 resolved = resolved[:-1]
                 continue
-            placed = self.by_path.get("/".join([*resolved, part]))
+            placed = self.by_path.get("/".join([*resolved, segment]))
             if placed is None:
                 return None
             if placed.entry.type != "link":
-                resolved.append(part)
+                resolved.append(segment)
                 continue
             if budget == 0:
                 return None
             budget -= 1
             target = placed.entry.target
             resolved = [] if target.startswith("/") else resolved
-            pending = [part for part in target.split("/") if part not in ("", ".")] + pending
+            pending = [
+                segment for segment in target.split("/") if segment not in ("", ".")
+            ] + pending
         return self.by_path.get("/".join(resolved))

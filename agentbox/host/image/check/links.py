@@ -33,6 +33,6 @@ def _is_runtime_path(path: str, target: str) -> bool:
         else [*path.split("/")[:-1], *target.split("/")]
     )
     resolved: list[str] = []
-    for part in parts:
-        resolved = resolved[:-1] if part == ".." else [*resolved, part]
+    for segment in parts:
+        resolved = resolved[:-1] if segment == ".." else [*resolved, segment]
     return "/".join(resolved).startswith(_RUNTIME_DIRECTORIES)

@@ -20,4 +20,6 @@ SUGGESTED: Final[Mapping[tuple[str, str], str]] = {
 
 def is_suggested(owner: str, path: str) -> bool:
     """True for such a file or link."""
-    return any(owner == suggested_owner and part in path for suggested_owner, part in SUGGESTED)
+    return any(
+        owner == suggested_owner and fragment in path for suggested_owner, fragment in SUGGESTED
+    )

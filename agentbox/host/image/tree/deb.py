@@ -11,17 +11,17 @@ from agentbox.core.errors import AgentboxError
 from agentbox.host.packages.apt.deb import ar_members
 
 
-def open_tar(package: Path, part: str) -> tarfile.TarFile:
+def open_tar(package: Path, name: str) -> tarfile.TarFile:
     """Open the tar `control` or `data` of a package. Raises AgentboxError for an invalid or
     differently compressed file.
     """
     try:
         for member, content in ar_members(package.read_bytes()):
-            if member.startswith(f"{part}.tar"):
+            if member.startswith(f"{name}.tar"):
                 return tarfile.open(fileobj=io.BytesIO(content), mode="r:*")  # the caller closes it
     except (ValueError, tarfile.ReadError) as error:
         raise AgentboxError(f"cannot read {package.name}: {error}") from error
-    raise AgentboxError(f"cannot read {package.name}: it has no {part}.tar")
+    raise AgentboxError(f"cannot read {package.name}: it has no {name}.tar")
 
 
 def control(package: Path) -> str:

@@ -30,7 +30,8 @@ class TreeEntry:
 
     @classmethod
     def from_json(cls, data: dict[str, object]) -> Self:
-        return cls(**data)  # type: ignore[arg-type]  # written by write_entries, from the same fields
+        # written by write_entries, from the same fields
+        return cls(**data)  # type: ignore[arg-type]
 
 
 def sort_key(entry: TreeEntry) -> bytes:

@@ -54,7 +54,7 @@ def relative_path(path: str) -> str:
     """Return a path without `.`, empty parts and outer slashes. Raises AgentboxError for one
     outside the root.
     """
-    parts = [part for part in path.split("/") if part not in ("", ".")]
+    parts = [segment for segment in path.split("/") if segment not in ("", ".")]
     if ".." in parts:
         raise AgentboxError(f"cannot place {path}: it is outside the root")
     return "/".join(parts)

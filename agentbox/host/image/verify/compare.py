@@ -4,7 +4,7 @@ line.
 
 from dataclasses import dataclass, fields
 
-from agentbox.host.image.verify.members import Archive, Member, Members
+from agentbox.host.image.verify.members import Archive, ArchiveMember, Members
 
 _DIGEST_CHARS = 12
 
@@ -20,7 +20,7 @@ class Difference:
     actual: str
 
     def __str__(self) -> str:
-        location = ", ".join(part for part in (self.location, self.path) if part)
+        location = ", ".join(text for text in (self.location, self.path) if text)
         prefix = f"{self.attribute} " if self.attribute else ""
         return f"{location}: {prefix}{_short(self.expected)} != {_short(self.actual)}"
 
@@ -56,12 +56,17 @@ def _is_derived(path: str) -> bool:
 
 
 def _first_field_difference(
-    location: str, path: str, expected: Member, actual: Member
+    location: str, path: str, expected: ArchiveMember, actual: ArchiveMember
 ) -> Difference | None:
-    for member_field in fields(Member):
-        left, right = getattr(expected, member_field.name), getattr(actual, member_field.name)
-        if left != right:
-            return Difference(location, path, member_field.name, str(left), str(right))
+    for member_field in fields(ArchiveMember):
+        expected_value, actual_value = (
+            getattr(expected, member_field.name),
+            getattr(actual, member_field.name),
+        )
+        if expected_value != actual_value:
+            return Difference(
+                location, path, member_field.name, str(expected_value), str(actual_value)
+            )
     return None
 
 

@@ -16,7 +16,7 @@ _BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
-class Member:
+class ArchiveMember:
     """A path; its fields are in the order of reporting. `owner` is `uid:gid`, "" if unknown."""
 
     type: str
@@ -27,19 +27,19 @@ class Member:
     target: str
 
 
-Members = Mapping[str, Member]
+Members = Mapping[str, ArchiveMember]
 
 
 def tar_members(stream: IO[bytes]) -> Members:
     """Return the members of a tar, compressed or not; a hard link is the file that it points to."""
-    members: dict[str, Member] = {}
+    members: dict[str, ArchiveMember] = {}
     with tarfile.open(fileobj=stream, mode="r|*") as tar:
         for info in tar:
             members[info.name] = members[info.linkname] if info.islnk() else _tar_member(tar, info)
     return members
 
 
-def _tar_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
+def _tar_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> ArchiveMember:
     stream = tar.extractfile(info) if info.isreg() else None
     kind = (
         "file"
@@ -51,7 +51,9 @@ def _tar_member(tar: tarfile.TarFile, info: tarfile.TarInfo) -> Member:
         else f"type {info.type!r}"
     )
     code = _sha256(stream) if stream else ""
-    return Member(kind, f"{info.mode:o}", f"{info.uid}:{info.gid}", info.size, code, info.linkname)
+    return ArchiveMember(
+        kind, f"{info.mode:o}", f"{info.uid}:{info.gid}", info.size, code, info.linkname
+    )
 
 
 def directory_members(root: Path) -> Members:
@@ -71,7 +73,7 @@ def path_members(path: Path) -> Members:
 def list_members(file: Path) -> Members:
     """Return the entries of a tree.json."""
     return {
-        entry.path: Member(
+        entry.path: ArchiveMember(
             entry.type,
             f"{entry.mode:o}",
             f"{entry.uid}:{entry.gid}",
@@ -83,14 +85,14 @@ def list_members(file: Path) -> Members:
     }
 
 
-def _path_member(path: Path) -> Member:
+def _path_member(path: Path) -> ArchiveMember:
     if path.is_symlink():
-        return Member("link", "", "", 0, "", str(path.readlink()))
+        return ArchiveMember("link", "", "", 0, "", str(path.readlink()))
     if path.is_dir():
-        return Member("dir", "", "", 0, "", "")
+        return ArchiveMember("dir", "", "", 0, "", "")
     status = path.stat()
     with path.open("rb") as stream:
-        return Member(
+        return ArchiveMember(
             "file", f"{status.st_mode & 0o111:o}", "", status.st_size, _sha256(stream), ""
         )
 

@@ -112,7 +112,9 @@ def _source_files() -> Iterator[Path]:
             "Dir::Etc::sourceparts/d",
         ]
     )
-    settings = dict(part.split("=", 1) for part in shlex.split(result.out) if "=" in part)
+    settings = dict(
+        assignment.split("=", 1) for assignment in shlex.split(result.out) if "=" in assignment
+    )
     file, directory = Path(settings.get("FILE", "")), Path(settings.get("PARTS", ""))
     if file.is_file():
         yield file
@@ -145,7 +147,9 @@ def _legacy_sources(lines: Iterable[str]) -> Iterator[Source]:
         if match is None:
             continue
         options = dict(
-            part.split("=", 1) for part in (match["options"] or "").split() if "=" in part
+            assignment.split("=", 1)
+            for assignment in (match["options"] or "").split()
+            if "=" in assignment
         )
         trusted = options.get("trusted", "no") in ("yes", "true")
         components = tuple(match["components"].split())

@@ -55,5 +55,5 @@ def parse_package(fields: dict[str, str]) -> Package:
 
 
 def _names(text: str, separator: str) -> tuple[str, ...]:
-    matches = (_NAME.match(part) for part in text.split(separator))
+    matches = (_NAME.match(item) for item in text.split(separator))
     return tuple(match[1] for match in matches if match)

@@ -33,7 +33,7 @@ def _is_installable(file: str, target: Target, name: str, version: str) -> bool:
 
 @cache
 def _tags(target: Target) -> frozenset[Tag]:
-    major, minor = (int(part) for part in target.python.split("."))
+    major, minor = (int(number) for number in target.python.split("."))
     platforms = list(target.platforms)
     native = cpython_tags((major, minor), platforms=platforms)
     return frozenset([*native, *compatible_tags((major, minor), f"cp{major}{minor}", platforms)])

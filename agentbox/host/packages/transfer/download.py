@@ -68,7 +68,8 @@ class Downloads:
                 results.put(None)
             except TransferCancelled:
                 return
-            except BaseException as failure:  # noqa: BLE001 - handed to the caller's thread, which raises it
+            # handed to the caller's thread, which raises it
+            except BaseException as failure:  # noqa: BLE001
                 results.put(failure)
                 return
 

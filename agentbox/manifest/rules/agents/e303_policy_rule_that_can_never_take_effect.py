@@ -11,7 +11,7 @@ from agentbox.manifest.rules.agents._policies import (
     policy_chain,
 )
 from agentbox.manifest.rules.context import RuleContext
-from agentbox.policy.patterns.base import Pattern, PatternError
+from agentbox.policy.patterns.base import PatternError, ScopePattern
 from agentbox.policy.patterns.paths import PathPattern
 from agentbox.policy.patterns.scopes import SCOPES, Scope, parse
 from agentbox.policy.policy import PolicyRule, build_rule
@@ -173,7 +173,7 @@ def _check_denial(
                 )
 
 
-def _is_partial(pattern: Pattern, allowed: Pattern) -> bool:
+def _is_partial(pattern: ScopePattern, allowed: ScopePattern) -> bool:
     """Whether it denies a part of what is allowed, but not all."""
     same_root = (
         isinstance(pattern, PathPattern)

@@ -86,11 +86,11 @@ def _excess(context: RuleContext, child: str) -> Iterator[str]:
     if (context[f"{child_key}.workspace"], context["agents.*.workspace"]) == ("direct", "branch"):
         yield "workspace direct"
     for name in _LIMITS:
-        left, right = context[f"{child_key}.limits.{name}"], context[f"agents.*.limits.{name}"]
-        if isinstance(left, tuple):
-            yield from (f"limits.{name} {item}" for item in left if item not in right)
-        elif _amount(name, left) > _amount(name, right):
-            yield f"limits.{name} {left} over {right}"
+        value, bound = context[f"{child_key}.limits.{name}"], context[f"agents.*.limits.{name}"]
+        if isinstance(value, tuple):
+            yield from (f"limits.{name} {item}" for item in value if item not in bound)
+        elif _amount(name, value) > _amount(name, bound):
+            yield f"limits.{name} {value} over {bound}"
     yield from _budget(context, child_key)
 
 
@@ -98,12 +98,15 @@ def _budget(context: RuleContext, child_key: str) -> Iterator[str]:
     """Tokens and calls per second of the window, and concurrent calls."""
     windows = context[f"{child_key}.llm.window_seconds"], context["agents.*.llm.window_seconds"]
     for name in ("max_tokens", "max_calls"):
-        left, right = context[f"{child_key}.llm.{name}"], context[f"agents.*.llm.{name}"]
-        if left * windows[1] > right * windows[0]:
-            yield f"llm.{name} {left} in {windows[0]} s over {right} in {windows[1]} s"
-    left, right = context[f"{child_key}.llm.max_concurrent"], context["agents.*.llm.max_concurrent"]
-    if left > right:
-        yield f"llm.max_concurrent {left} over {right}"
+        value, bound = context[f"{child_key}.llm.{name}"], context[f"agents.*.llm.{name}"]
+        if value * windows[1] > bound * windows[0]:
+            yield f"llm.{name} {value} in {windows[0]} s over {bound} in {windows[1]} s"
+    value, bound = (
+        context[f"{child_key}.llm.max_concurrent"],
+        context["agents.*.llm.max_concurrent"],
+    )
+    if value > bound:
+        yield f"llm.max_concurrent {value} over {bound}"
 
 
 def _amount(name: str, value: Size | float) -> float:

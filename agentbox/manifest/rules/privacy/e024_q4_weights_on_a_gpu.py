@@ -7,7 +7,7 @@ from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E024", "0.1"
 TITLE = "q4 weights on a GPU"
-REASON = "There is no GPU kernel for q4 weights; the model program would not load them."
+REASON = "No GPU kernel reads q4 weights; the model program would not load them."
 READS = ("privacy.enabled", "privacy.dtype", "privacy.mode")
 BAD = """
 [privacy]

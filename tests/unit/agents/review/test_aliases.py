@@ -1,4 +1,4 @@
-"""What runs by itself under a path that a link gives it."""
+"""Files that run by themselves under a path that a link gives them."""
 
 import time
 from pathlib import Path
@@ -26,7 +26,7 @@ def scenario(tmp_path: Path) -> ReviewScenario:
         (".github/workflows", "../ci", "ci/build.yml"),
         (".claude", ".", "settings.json"),
         ("Makefile", "notes.txt", "notes.txt"),
-        (".idea", "one", "docs/ed/workspace.xml"),  # over a second link
+        (".idea", "one", "docs/ed/workspace.xml"),  # through a second link
     ],
 )
 def test_a_link_hides_nothing_that_runs(
@@ -48,7 +48,7 @@ def test_a_link_hides_nothing_that_runs(
 
 
 def test_a_link_of_the_workspace_does_so_too(scenario: ReviewScenario) -> None:
-    """The agent changes only what lies where it leads; a link that it deletes leads nowhere."""
+    """The agent changes only what is at the link's target; a link that it deletes has no target."""
     (scenario.workspace / "docs").mkdir()
     for name in (".vscode", ".husky"):
         (scenario.workspace / name).symlink_to("docs" if name == ".vscode" else "hidden")

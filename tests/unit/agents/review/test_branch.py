@@ -51,7 +51,8 @@ def repository(folder: Path) -> None:
 def test_files_are_as_they_are(
     tmp_path: Path, workspace: Path, few: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Modes, times, links, empty folders, names of any bytes; a large file; no setuid bit, and nothing special."""
+    """Modes, times, links, empty directories, names of any bytes; a large file; no setuid bit, and
+    nothing special."""
     monkeypatch.setattr(branch, "SMALL_TREE", few)
     (workspace / "run").write_text("#!/bin/sh\n")
     (workspace / "run").chmod(0o4755)
@@ -84,7 +85,8 @@ def test_files_are_as_they_are(
 
 
 def test_bytes_count_and_not_the_size_that_is_told(tmp_path: Path) -> None:
-    """A file of the kernel says that it is empty, as one says that grew since: what is read is copied, and its hash listed."""
+    """A kernel file reports size 0, as does one that grew since: the bytes that are read are
+    copied, and their hash recorded."""
     ends = [
         os.open(path, os.O_RDONLY | os.O_DIRECTORY)
         for path in ("/proc/sys/kernel/random", tmp_path)
@@ -100,7 +102,7 @@ def test_bytes_count_and_not_the_size_that_is_told(tmp_path: Path) -> None:
 
 
 def test_a_branch_is_made_once(tmp_path: Path, workspace: Path) -> None:
-    """A second life finds what the first one left; a copy that was cut off is made anew."""
+    """A second run finds what the first one left; an incomplete copy is made again."""
     (workspace / "file").write_text("old")
     work = created_branch(tmp_path).work
     (work / "file").write_text("mine")
@@ -111,7 +113,7 @@ def test_a_branch_is_made_once(tmp_path: Path, workspace: Path) -> None:
 
 
 def test_ten_thousand_files(tmp_path: Path, workspace: Path) -> None:
-    """All of them, with a word about how far it is on the way."""
+    """All of them, with progress reports on the way."""
     for folder in range(100):
         (workspace / f"d{folder}").mkdir()
         for file in range(100):
@@ -125,7 +127,8 @@ def test_ten_thousand_files(tmp_path: Path, workspace: Path) -> None:
 
 
 def test_a_repository_of_its_own(tmp_path: Path, workspace: Path) -> None:
-    """status, diff and commit work inside; the workspace's refs, index and files stay, and no hook or filter came along."""
+    """status, diff and commit work inside; the workspace's refs, index and files stay, and no hook
+    or filter is copied."""
     repository(workspace)
     (workspace / ".git/hooks/pre-commit").write_text(f"#!/bin/sh\ntouch {tmp_path}/hooked\n")
     (workspace / ".git/hooks/pre-commit").chmod(0o755)
@@ -151,7 +154,7 @@ def test_a_repository_of_its_own(tmp_path: Path, workspace: Path) -> None:
 
 
 def test_nobody_named(tmp_path: Path, workspace: Path) -> None:
-    """Where the repository names nobody, the agent commits."""
+    """If the repository has no author, the agent is the committer."""
     repository(workspace)
     git(workspace, "config", "--remove-section", "user")
     work = created_branch(tmp_path).work
@@ -201,7 +204,7 @@ def test_repositories_inside(tmp_path: Path, workspace: Path) -> None:
 
 @pytest.mark.parametrize("at", [".git/objects", ".git/index", ".git/refs", ".git"])
 def test_a_repository_that_leads_out(tmp_path: Path, workspace: Path, at: str) -> None:
-    """A link in it lends no file or folder from elsewhere."""
+    """A link in it grants no file or directory from elsewhere."""
     repository(workspace)
     outside = tmp_path / "outside"
     (workspace / at).rename(outside)

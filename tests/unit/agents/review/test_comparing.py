@@ -1,4 +1,4 @@
-"""What is found in a branch, and what is never taken from it."""
+"""What is found in a branch, and what is never applied from it."""
 
 import os
 import subprocess
@@ -21,7 +21,7 @@ def scenario(tmp_path: Path) -> ReviewScenario:
 
 
 def test_no_change(scenario: ReviewScenario) -> None:
-    """A branch that was only read, or written as it was, leaves nothing."""
+    """A branch that was only read, or written unchanged, has no changes."""
     (scenario.workspace / "file").write_text("same")
     (scenario.workspace / "large").write_bytes(bytes(1 << 20))
     work = scenario.begin()
@@ -44,7 +44,8 @@ def test_a_change_that_hides_behind_its_time(scenario: ReviewScenario) -> None:
 
 
 def test_what_is_never_taken(scenario: ReviewScenario) -> None:
-    """Links that lead out, pipes, git's own files under any spelling; setuid bits are dropped. Each is said."""
+    """Links that lead out, pipes, git's own files under any spelling; setuid bits are dropped. Each
+    is reported."""
     outside = scenario.root / "secret"
     outside.write_text("secret")
     work = scenario.begin()
@@ -74,7 +75,7 @@ def test_what_is_never_taken(scenario: ReviewScenario) -> None:
 
 
 def test_a_branch_closed_to_its_reader(scenario: ReviewScenario) -> None:
-    """Folders and files without any right are read all the same, and their modes are taken as they are."""
+    """Directories and files without any permission are still read, and their modes are recorded."""
     work = scenario.begin()
     (work / "d").mkdir()
     (work / "d/file").write_text("x")
@@ -87,7 +88,7 @@ def test_a_branch_closed_to_its_reader(scenario: ReviewScenario) -> None:
 
 
 def test_what_runs_by_itself_is_first(scenario: ReviewScenario) -> None:
-    """Marked with who runs it; capitals hide nothing."""
+    """Marked with the program that runs it; capitals hide nothing."""
     work = scenario.begin()
     for name in (
         "a.py",
@@ -117,7 +118,8 @@ def test_case_is_kept(scenario: ReviewScenario) -> None:
 
 
 def test_digest_is_over_all(scenario: ReviewScenario) -> None:
-    """Any other byte, mode, path or left-out entry is another digest; a stored record is checked against its own."""
+    """Any other byte, mode, path or skipped entry is another digest; a stored record is checked
+    against its own."""
     work = scenario.begin()
     (work / ODD).write_text("x")
     first = scenario.review()
@@ -143,7 +145,7 @@ def test_links(path: str, leads: str, inside: bool) -> None:
 
 
 def test_folders_in_folders_without_end_are_left_out(scenario: ReviewScenario) -> None:
-    """What is deeper than any project is said and not entered; all else is taken."""
+    """What is deeper than any project is reported and not entered; everything else is included."""
     work = scenario.begin()
     (work / "near").touch()
     place = os.open(work, os.O_RDONLY)
@@ -163,7 +165,8 @@ def test_folders_in_folders_without_end_are_left_out(scenario: ReviewScenario) -
 
 
 def test_holes_without_end_are_left_out(scenario: ReviewScenario) -> None:
-    """A file of nothing costs who made it nothing and who reads it everything: only so much of that is read."""
+    """A sparse file costs its author nothing and its reader everything: only so much of that is
+    read."""
     work = scenario.begin()
     (work / "text").write_text("text")
     for name in ("first", "second"):
@@ -177,7 +180,8 @@ def test_holes_without_end_are_left_out(scenario: ReviewScenario) -> None:
 def test_more_paths_than_a_review_holds(
     scenario: ReviewScenario, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nothing of it is taken for the whole: there is no review. The bound counts what the agent made, not the workspace."""
+    """A part is never treated as complete: there is no review. The limit counts what the agent
+    created, not the workspace."""
     monkeypatch.setattr(compare, "MAX_PATHS", 5)
     for number in range(20):
         (scenario.workspace / str(number)).touch()
@@ -191,7 +195,8 @@ def test_more_paths_than_a_review_holds(
 
 
 def test_a_folder_closed_to_its_owner_hides_nothing(scenario: ReviewScenario) -> None:
-    """An agent took all rights of a folder, and of the branch itself, away: what lies there is shown and taken."""
+    """An agent removed all permissions of a directory, and of the branch itself: its content is
+    shown and applied."""
     work = scenario.begin()
     (work / "d/inner").mkdir(parents=True)
     (work / "d/inner/file").write_text("new")
@@ -204,7 +209,7 @@ def test_a_folder_closed_to_its_owner_hides_nothing(scenario: ReviewScenario) ->
         "scenario.work = root / 'branch/work'\n"
         "print([one.path for one in scenario.comparison().changes], scenario.apply())"
     )
-    # The box's uid has no capabilities: without these two, modes hold for root as they do for it.
+    # The box's uid has no capabilities: without these two, modes apply to root as they do to it.
     without = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
     done = subprocess.run(
         [*without, sys.executable, "-c", code, str(scenario.root)],
@@ -236,8 +241,8 @@ def test_a_repository_that_some_disk_takes_for_one_is_pointed_out(
 def test_a_repository_without_its_own_folder_is_pointed_out(
     scenario: ReviewScenario, third: str
 ) -> None:
-    """git takes a folder with HEAD, objects and refs for a repository and runs what its config names: each file of it
-    is shown first, also where only `config` is the agent's."""
+    """git treats a directory with HEAD, objects and refs as a repository and runs programs that its
+    config names: each file of it is shown first, also where only `config` is the agent's."""
     (scenario.workspace / "old").mkdir()
     for path in ("old/HEAD", "old/config"):
         (scenario.workspace / path).write_text("ref: refs/heads/main")
@@ -263,7 +268,8 @@ def test_a_repository_without_its_own_folder_is_pointed_out(
 
 
 def test_a_path_that_no_program_can_open_is_left_out(scenario: ReviewScenario) -> None:
-    """Folders made from within each other reach beyond PATH_MAX; the rest of the review can be taken."""
+    """Directories created from within each other reach beyond PATH_MAX; the rest of the review can
+    be applied."""
     work = scenario.begin()
     (work / "fine").write_text("x")
     here = os.open(work, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""What a review opens and copies, it opens over no link: not even one that comes between two looks."""
+"""A review opens and copies nothing over a link: not even one that is created between two checks."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +14,7 @@ WHO = ("worker", "worker@agentbox.invalid")
 
 
 def repository(folder: Path) -> None:
-    """As little as git takes for one."""
+    """The minimum that git accepts as one."""
     (folder / "objects/info").mkdir(parents=True)
     (folder / "refs").mkdir()
     (folder / "HEAD").write_text("ref: refs/heads/main\n")
@@ -33,7 +33,7 @@ def change_after_copy(monkeypatch: pytest.MonkeyPatch, change: Any) -> None:
 
 
 def test_a_workspace_that_became_a_link_is_not_written(tmp_path: Path) -> None:
-    """Neither taken into nor shown: the review was made of another folder."""
+    """Neither applied nor shown: the review is of another directory."""
     scenario = ReviewScenario(tmp_path)
     (scenario.begin() / "new").write_text("x")
     review = scenario.review()
@@ -51,7 +51,8 @@ def test_a_workspace_that_became_a_link_is_not_written(tmp_path: Path) -> None:
 def test_a_folder_that_was_a_link_is_not_written_through(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A link was copied; then it is a folder with a repository, whose copy would land where the link leads."""
+    """A link was copied; then it is a directory with a repository, whose copy would go where the
+    link leads."""
     workspace, outside = tmp_path / "workspace", tmp_path / "outside"
     (workspace / "p").mkdir(parents=True)
     outside.mkdir()
@@ -71,7 +72,7 @@ def test_a_folder_that_was_a_link_is_not_written_through(
 
 @pytest.mark.parametrize("part", ["objects/info", "info"])
 def test_no_part_of_a_repository_is_read_through_a_link(tmp_path: Path, part: str) -> None:
-    """A folder on the way to a file of it may be a link as well as the file."""
+    """A directory on the way to a file of it may be a link as well as the file."""
     workspace, outside = tmp_path / "workspace", tmp_path / "outside"
     repository(workspace / ".git")
     (workspace / "lent/objects").mkdir(parents=True)
@@ -90,7 +91,7 @@ def test_no_part_of_a_repository_is_read_through_a_link(tmp_path: Path, part: st
 def test_the_source_that_is_copied_is_the_one_that_was_opened(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, few: int
 ) -> None:
-    """Its name may mean another folder a moment later."""
+    """Its name may mean another directory a moment later."""
     monkeypatch.setattr(branch, "SMALL_TREE", few)
     workspace, outside = tmp_path / "workspace", tmp_path / "outside"
     workspace.mkdir()

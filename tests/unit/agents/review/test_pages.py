@@ -21,7 +21,7 @@ def pages(review: Review, sealed: Path, limit: int) -> list[dict[str, Any]]:
 
 
 def test_pages_of_the_longest_paths_fit_into_messages(tmp_path: Path) -> None:
-    """Links whose names and targets are as long as can be, as many paths left out."""
+    """Links with the longest possible names and targets, as many paths skipped."""
     changes = tuple(
         FileChange(
             path=f"{number:04}{LONG}",
@@ -52,7 +52,7 @@ def test_pages_of_the_longest_paths_fit_into_messages(tmp_path: Path) -> None:
 
 
 def test_diffs_beyond_a_page_are_cut_to_nothing(tmp_path: Path) -> None:
-    """Those that no longer fit say so, and show none of their text."""
+    """Those that no longer match are marked, and none of their text is shown."""
     sealed, workspace = tmp_path / "sealed", tmp_path / "workspace"
     sealed.mkdir(), workspace.mkdir()
     text = "x" * 60 + "\n"

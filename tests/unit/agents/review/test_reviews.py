@@ -1,4 +1,4 @@
-"""Reviews that wait: what becomes of one that is discarded, or whose branch nobody can look at."""
+"""Pending reviews: what happens to one that is discarded, or whose branch cannot be read."""
 
 import asyncio
 from pathlib import Path
@@ -16,7 +16,7 @@ from agentbox.core.slot_errors import NotFound
 async def test_a_branch_that_cannot_be_looked_at_is_kept_and_can_be_discarded(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The agent host starts all the same, and nothing is lost before the operator says so."""
+    """The agent host still starts, and nothing is lost before the operator discards it."""
     told: list[str] = []
 
     async def tell(happened: LifecycleEvent) -> None:

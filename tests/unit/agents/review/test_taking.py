@@ -1,4 +1,4 @@
-"""A review is taken whole or not at all, whatever happens meanwhile."""
+"""A review is applied completely or not at all, whatever happens meanwhile."""
 
 import os
 import signal
@@ -21,7 +21,8 @@ def scenario(tmp_path: Path) -> ReviewScenario:
 
 
 def test_every_kind_of_change(scenario: ReviewScenario) -> None:
-    """Each is found once and taken; nothing of the commit is left behind; asked again there is nothing to do."""
+    """Each is listed once and applied; nothing of the commit remains; a second request finds
+    nothing to do."""
     filled(scenario)
     review = scenario.review()
     assert by_path(review.changes) == {
@@ -50,7 +51,7 @@ def test_every_kind_of_change(scenario: ReviewScenario) -> None:
     "what", ["changed", "mode", "gone", "link", "folder", "parent-link", "touched large"]
 )
 def test_the_workspace_changed_meanwhile(scenario: ReviewScenario, what: str) -> None:
-    """Nothing is taken, not even what could be; both versions are kept."""
+    """Nothing is applied, not even what could be; both versions are kept."""
     ws, outside = scenario.workspace, scenario.root / "outside"
     (ws / "d").mkdir()
     (ws / "d/file").write_text("old")
@@ -88,7 +89,7 @@ def test_the_workspace_changed_meanwhile(scenario: ReviewScenario, what: str) ->
 
 
 def test_changed_between_the_look_and_the_exchange(scenario: ReviewScenario) -> None:
-    """What came out is looked at: it goes back, and all that was taken before it too."""
+    """The result is checked: it is rolled back, and everything that was applied before it too."""
     filled(scenario)
     before = scenario.tree()
     steps = 0
@@ -110,8 +111,9 @@ def test_changed_between_the_look_and_the_exchange(scenario: ReviewScenario) -> 
 def test_what_is_written_to_a_file_that_was_put_survives_the_undoing(
     scenario: ReviewScenario,
 ) -> None:
-    """The operator appends to two files that are there already, then a conflict undoes the commit: both keep what was
-    written, the refusal names them and where the file before is, and the rest is as it was."""
+    """The operator appends to two files that were applied already, then a conflict undoes the
+    commit: both keep what was written, the error names them and where the previous file is, and the
+    rest is restored."""
     (scenario.workspace / "a").write_text("old\n")
     (scenario.workspace / "last").write_text("old\n")
     work = scenario.begin()
@@ -144,7 +146,8 @@ def test_what_is_written_to_a_file_that_was_put_survives_the_undoing(
 
 
 def test_killed_at_each_step(scenario: ReviewScenario) -> None:
-    """SIGKILL after every step: the next start has all of it or none of it, and the review can be taken again."""
+    """SIGKILL after every step: the next start has all of it or none of it, and the review can be
+    applied again."""
     filled(scenario)
     review, before = scenario.review(), scenario.tree()
     undone = finished = 0
@@ -174,12 +177,12 @@ def test_killed_at_each_step(scenario: ReviewScenario) -> None:
             finished += 1
             assert scenario.apply(review) == 0
             break
-    assert undone == 26  # a step more or less is a crash that nobody looked at
+    assert undone == 26  # a step more or less is an untested crash
     assert finished == 1
 
 
 def test_a_full_disk(scenario: ReviewScenario, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing is taken when the workspace has no room; RLIMIT_FSIZE stands for a volume without any."""
+    """Nothing is applied when the workspace has no space; RLIMIT_FSIZE stands for a full volume."""
     import resource
 
     (scenario.workspace / "a").write_text("old")
@@ -201,7 +204,7 @@ def test_a_full_disk(scenario: ReviewScenario, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_sealed_copy_that_changed(scenario: ReviewScenario) -> None:
-    """Other bytes than those of the review are not taken."""
+    """Other bytes than those of the review are not applied."""
     work = scenario.begin()
     (work / "file").write_text("shown")
     review = scenario.review()
@@ -212,7 +215,7 @@ def test_a_sealed_copy_that_changed(scenario: ReviewScenario) -> None:
 
 
 def test_two_reviews_touch_one_file(tmp_path: Path) -> None:
-    """The first is taken; the second is a conflict, unless it says the same."""
+    """The first is applied; the second is a conflict, unless its content is the same."""
     scenario = ReviewScenario(tmp_path)
     (scenario.workspace / "file").write_text("old")
     works = []
@@ -243,7 +246,8 @@ def test_two_reviews_touch_one_file(tmp_path: Path) -> None:
 
 
 def test_nothing_is_opened_to_others(scenario: ReviewScenario) -> None:
-    """A new or changed file that all may write, and a folder, are taken without that; what others might write stays so."""
+    """A new or changed file that all may write, and a directory, are applied without that; what
+    others could write before stays so."""
     (scenario.workspace / "shared").write_text("old")
     (scenario.workspace / "shared").chmod(0o664)
     (scenario.workspace / "own").write_text("old")

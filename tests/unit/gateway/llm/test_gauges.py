@@ -13,7 +13,8 @@ from agentbox.gateway.llm.gauges import write_changes
 
 
 async def test_calls_tokens_budgets_and_queues_are_shown(tmp_path: Path) -> None:
-    """As a scraper sees them; before the first call, and without a gateway, the families are there and empty."""
+    """As a scraper sees them; before the first call, and without a gateway, the families exist and
+    are empty."""
     told = tmp_path / "models.json"
     registry = CollectorRegistry()
     registry.register(ModelMetrics(told))

@@ -1,4 +1,4 @@
-"""A provider that says anything at all: numbers that are none, too large, or below zero, and waits without end."""
+"""A provider that answers anything: invalid, too large or negative numbers, and endless waits."""
 
 import asyncio
 import json
@@ -21,7 +21,8 @@ from agentbox.gateway.llm.types import MAX_TOKENS
 async def saying(
     directory: Path, *answers: tuple[str, bytes]
 ) -> AsyncIterator[ModelGatewayFixture]:
-    """A gateway before a provider that gives these heads and bodies, one a request, the last for ever."""
+    """A gateway before a provider that sends these heads and bodies, one per request, the last
+    forever."""
     waiting = list(answers)
 
     async def talk(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -53,7 +54,8 @@ def told(usage: Mapping[str, Any]) -> tuple[str, bytes]:
 
 
 async def test_numbers_of_a_provider_break_no_account(tmp_path: Path) -> None:
-    """What is no count is estimated; one beyond all bounds uses the budget up, and only that of who called."""
+    """An invalid count is estimated; one beyond all bounds uses the budget up, and only that of the
+    caller."""
     for number, usage in enumerate(
         ({"prompt_tokens": -5, "completion_tokens": -5}, {"prompt_tokens": "1", "x": 1e300})
     ):
@@ -86,7 +88,7 @@ async def test_a_wait_that_is_no_number_is_none(tmp_path: Path) -> None:
 async def test_an_agent_that_takes_nothing_of_its_answer_loses_its_slot(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is cut and pays the worst case; who waited behind it is served."""
+    """It is cut and charged the worst case; the caller queued behind it is served."""
     monkeypatch.setattr(exchange, "STALLED_SECONDS", 0.5)
     event = b'data: {"choices": [{"delta": {"content": "' + b"x" * 60_000 + b'"}}]}\n\n'
 
@@ -131,7 +133,7 @@ async def test_an_agent_that_takes_nothing_of_its_answer_loses_its_slot(
 
 
 async def test_an_event_nested_without_end_breaks_no_stream(tmp_path: Path) -> None:
-    """It is passed on; what it says of usage is not believed."""
+    """It is passed on; its usage numbers are not trusted."""
     deep = b'data: {"usage": ' + b"[" * 100_000 + b"]" * 100_000 + b"}\n\n"
     async with saying(
         tmp_path, ("200 OK\r\nContent-Type: text/event-stream", deep + b"data: [DONE]\n\n")

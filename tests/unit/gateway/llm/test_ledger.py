@@ -1,4 +1,5 @@
-"""Budgets: nothing is spent that is not there, whatever the order of calls, windows, restarts and generations."""
+"""Budgets: nothing is spent beyond them, whatever the order of calls, windows, restarts and
+generations."""
 
 import asyncio
 from dataclasses import replace
@@ -29,7 +30,8 @@ class Clock:
 
 
 async def test_the_cap_is_lowered_to_what_is_left_and_set_where_absent(tmp_path: Path) -> None:
-    """A reservation holds the input and every answer's cap; what a call did not take comes back."""
+    """A reservation covers the input and the limit of each output; what a call did not use is
+    returned."""
     ledger = BudgetLedger(tmp_path)
     await ledger.open()
     held = await ledger.reserve(coder(), 100, None, 1)
@@ -70,7 +72,7 @@ async def test_a_restart_and_a_new_generation_find_what_was_spent(tmp_path: Path
     ledger.finalise(await ledger.reserve(coder(), 0, 600, 1), 600)
     await ledger.reserve(
         coder(), 0, 100, 1
-    )  # in flight when the gateway is killed: its worst case stays
+    )  # in flight when the gateway is killed: its worst case stays charged
     ledger = BudgetLedger(tmp_path)
     await ledger.open()
     newer = replace(coder(), agent_id="another", generation=7)
@@ -95,7 +97,7 @@ async def test_a_child_spends_what_is_its_parent_s(tmp_path: Path) -> None:
 
 
 async def test_without_a_disk_no_call_is_made(tmp_path: Path) -> None:
-    """A reservation that cannot be kept is none."""
+    """A reservation that cannot be stored does not count."""
     ledger = BudgetLedger(tmp_path)
     await ledger.open()
     await ledger.close()
@@ -121,7 +123,7 @@ def test_no_order_of_calls_overdraws(steps: list[tuple[object, ...]]) -> None:
 
 
 async def _play(directory: Path, steps: list[tuple[object, ...]]) -> None:
-    """A provider that keeps to the caps: what is used is never more than what was reserved."""
+    """A provider that respects the limits: use is never more than what was reserved."""
     clock, authorizations = Clock(), ModelAuthorizer()
     parent = authorizations.add_agent("coder", budget=SMALL)
     child = authorizations.add_agent("tester", budget=replace(SMALL, max_tokens=600), parent=parent)

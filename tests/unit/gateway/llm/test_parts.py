@@ -135,7 +135,7 @@ async def test_tools_that_the_agent_carries_out_itself_pass(tmp_path: Path) -> N
 async def test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach(
     tmp_path: Path,
 ) -> None:
-    """A URL in each place that takes one needs a net right."""
+    """A URL in each place that accepts one needs a net right."""
     with ModelServer() as server:
         async with model_gateway(tmp_path, server) as gateway:
             caller = gateway.authorizer.add_agent("coder")
@@ -153,7 +153,7 @@ async def test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach(
 async def test_what_the_provider_would_fetch_waits_for_the_approval_that_its_host_needs(
     tmp_path: Path,
 ) -> None:
-    """A person is shown the whole URL; without a yes nothing is sent."""
+    """An approver sees the complete URL; without approval nothing is sent."""
     path, body, part = FETCHED[0]
     with ModelServer() as server:
         async with model_gateway(tmp_path, server) as gateway:

@@ -1,11 +1,11 @@
-"""What passes to a provider, with whose key, and what comes back."""
+"""What is forwarded to a provider, with which key, and what is returned."""
 
 from pathlib import Path
 
 import pytest
-from support.model_formats import ModelTurn
 from support.model_gateway import KEY, ModelGatewayFixture, model_gateway
 from support.model_server import ModelServer, ServerFault, play_script
+from support.model_turns import ModelTurn
 
 TEXT = "The answer is forty-two, as everybody knows."
 CALLS = {
@@ -52,7 +52,8 @@ async def test_a_call_has_the_box_s_key_and_is_charged_what_the_provider_says(
 
 @pytest.mark.parametrize("path", CALLS)
 async def test_a_stream_is_the_provider_s_to_the_byte(tmp_path: Path, path: str) -> None:
-    """Compared with the same body sent directly, less the chunk of usage that only the gateway asked for."""
+    """Compared with the same body sent directly, without the chunk of usage that only the gateway
+    requested."""
     with said() as server:
         async with model_gateway(tmp_path, server) as gateway:
             gateway.authorizer.add_agent("coder")
@@ -64,7 +65,7 @@ async def test_a_stream_is_the_provider_s_to_the_byte(tmp_path: Path, path: str)
             head = {"authorization": f"Bearer {KEY}"}
             direct = await gateway.client.post(f"{server.url}/{rest}", json=sent, headers=head)
             extra = [event for event in direct.text.split("\n\n") if '"choices": []' in event]
-            assert len(extra) == ("chat" in path)  # asked for by the gateway, not by the agent
+            assert len(extra) == ("chat" in path)  # requested by the gateway, not by the agent
             expected = direct.text.replace(extra[0] + "\n\n", "") if extra else direct.text
             assert through.text == expected
             assert 0 < used(gateway) < 200
@@ -72,7 +73,7 @@ async def test_a_stream_is_the_provider_s_to_the_byte(tmp_path: Path, path: str)
 
 
 async def test_usage_that_the_agent_asked_for_itself_reaches_it(tmp_path: Path) -> None:
-    """Nothing is taken away that was asked for."""
+    """Nothing that was requested is removed."""
     with said() as server:
         async with model_gateway(tmp_path, server) as gateway:
             gateway.authorizer.add_agent("coder")
@@ -83,7 +84,7 @@ async def test_usage_that_the_agent_asked_for_itself_reaches_it(tmp_path: Path) 
 
 
 async def test_gemini_whole_and_streamed(tmp_path: Path) -> None:
-    """The token comes as `?key=` or header, and is not in the provider's query."""
+    """The token is sent as `?key=` or header, and is not in the provider's query."""
     with said() as server:
         async with model_gateway(tmp_path, server) as gateway:
             gateway.authorizer.add_agent("coder")

@@ -1,4 +1,5 @@
-"""Shares of a provider: equal for agents of one weight, whoever asks more; first come first served within one."""
+"""Shares of a provider: equal for agents of one weight, however many calls each makes; first come
+first served within one."""
 
 import asyncio
 from collections import Counter
@@ -17,7 +18,8 @@ WIDE = replace(BUDGET, max_concurrent=64)
 async def shares(
     queue: FairQueue, calls: dict[ConcurrencyTicket, tuple[int, int]], turns: int
 ) -> list[ConcurrencyTicket]:
-    """Who had the first turns when each place asks for (calls, cost) at once and a turn takes one round of the loop."""
+    """The order of the first turns when each ticket requests (calls, cost) at once and a turn takes
+    one round of the loop."""
     order: list[ConcurrencyTicket] = []
 
     async def one(place: ConcurrencyTicket, cost: int) -> None:
@@ -84,7 +86,7 @@ async def test_children_share_the_turn_of_their_outermost_ancestor() -> None:
 
 
 async def test_an_agent_s_own_bound_and_its_parent_s_hold() -> None:
-    """Calls over the bound wait, and others pass them by."""
+    """Calls over the limit wait, and others pass them."""
     authorizations = ModelAuthorizer()
     parent = authorizations.add_agent("parent", budget=replace(WIDE, max_concurrent=2))
     child = ConcurrencyTicket.for_caller(
@@ -106,7 +108,7 @@ async def test_an_agent_s_own_bound_and_its_parent_s_hold() -> None:
 
 
 async def test_first_come_first_served_and_not_without_end() -> None:
-    """A large call keeps its place; over the bound of waiting calls the next is refused."""
+    """A large call keeps its position; over the limit of waiting calls the next is refused."""
     queue = FairQueue(1, ConcurrencyLimit())
     ticket = ConcurrencyTicket.for_caller(ModelAuthorizer().add_agent("a", budget=WIDE))
     await queue.acquire(ticket, 1)
@@ -127,7 +129,7 @@ async def test_first_come_first_served_and_not_without_end() -> None:
 
 
 async def test_whoever_goes_as_its_turn_comes_leaves_no_slot_taken() -> None:
-    """A cancelled call gives back what it was given."""
+    """A cancelled call returns its reservation."""
     queue = FairQueue(1, ConcurrencyLimit())
     ticket = ConcurrencyTicket.for_caller(ModelAuthorizer().add_agent("a", budget=WIDE))
     await queue.acquire(ticket, 1)
@@ -140,7 +142,8 @@ async def test_whoever_goes_as_its_turn_comes_leaves_no_slot_taken() -> None:
 
 
 async def test_a_greedy_child_holds_up_neither_its_parent_nor_its_siblings() -> None:
-    """Not by calls over its own bound, not by the calls that may wait, and not by having come first."""
+    """Not by calls over its own limit, not by the calls that may wait, and not by having come
+    first."""
     authorizations = ModelAuthorizer()
     parent = authorizations.add_agent("parent", budget=WIDE)
     narrow = replace(WIDE, max_concurrent=1)
@@ -170,7 +173,7 @@ async def test_a_greedy_child_holds_up_neither_its_parent_nor_its_siblings() -> 
 
 
 async def test_a_call_of_any_size_is_weighed_at_once() -> None:
-    """The rounds until its turn are bounded: nobody's number keeps the gateway counting."""
+    """The rounds until its turn are bounded: no number makes the gateway count for long."""
     queue = FairQueue(1, ConcurrencyLimit())
     authorizations = ModelAuthorizer()
     first, second = (

@@ -1,4 +1,4 @@
-"""What never reaches a provider, and in whose words that is said."""
+"""Calls that never reach a provider, and the vendor's error format of the refusal."""
 
 import asyncio
 from pathlib import Path
@@ -79,7 +79,7 @@ async def raw(url: str, request: bytes) -> bytes:
 
 
 async def test_nothing_is_stored_at_the_provider(tmp_path: Path) -> None:
-    """`store` is off, whatever the agent says."""
+    """`store` is off, whatever the agent sends."""
     with ModelServer() as server:
         async with model_gateway(tmp_path, server) as gateway:
             gateway.authorizer.add_agent("coder")
@@ -89,7 +89,8 @@ async def test_nothing_is_stored_at_the_provider(tmp_path: Path) -> None:
 
 
 async def test_an_answer_whose_usage_could_not_be_read_is_not_asked_for(tmp_path: Path) -> None:
-    """A stream that only some servers take for one, and answers of another form than JSON and events, are refused."""
+    """A stream parameter that only some servers recognise, and responses of another form than JSON
+    and events, are refused."""
     with ModelServer() as server:
         async with model_gateway(tmp_path, server) as gateway:
             gateway.authorizer.add_agent("coder")
@@ -107,7 +108,7 @@ async def test_an_answer_whose_usage_could_not_be_read_is_not_asked_for(tmp_path
 
 
 async def test_a_number_of_answers_is_weighed_before_the_call_waits(tmp_path: Path) -> None:
-    """More than any budget holds is refused at once, and the gateway serves on."""
+    """More than any budget allows is refused at once, and the gateway continues to serve."""
     with ModelServer() as server:
         async with model_gateway(tmp_path, server) as gateway:
             gateway.authorizer.add_agent("greedy")
@@ -119,7 +120,7 @@ async def test_a_number_of_answers_is_weighed_before_the_call_waits(tmp_path: Pa
 
 
 async def test_models_need_a_right_and_a_provider_that_is_open_for_them(tmp_path: Path) -> None:
-    """Both are asked, and each refusal has its rule."""
+    """Both are checked, and each refusal has its rule."""
     with ModelServer() as server:
         async with model_gateway(tmp_path, server, models=("small-*",)) as gateway:
             gateway.authorizer.add_agent("coder", rights=(right("llm", "call", "openai/small-1"),))
@@ -205,7 +206,8 @@ async def test_odd_text_and_depth_break_nothing(tmp_path: Path) -> None:
 
 
 async def test_many_large_requests_cost_the_agent_that_sends_them(tmp_path: Path) -> None:
-    """A body that is too large, one of too many parts, and many at once are refused; a neighbour is served meanwhile."""
+    """A body that is too large, one of too many parts, and many at once are refused; another agent
+    is served meanwhile."""
     with ModelServer() as server:
         async with model_gateway(tmp_path, server) as gateway:
             gateway.authorizer.add_agent("greedy")

@@ -1,4 +1,4 @@
-"""What of a budget is used and left: by the clock and along the line of ancestors."""
+"""Used and remaining budget: by the clock and along the line of ancestors."""
 
 from support.model_gateway import BUDGET, ModelAuthorizer
 
@@ -10,7 +10,7 @@ NONE = {"cap": 1000, "used": 0, "reserved": 0, "left": 1000}
 
 
 def test_left_is_the_least_in_the_line() -> None:
-    """A child shows its own cap and use, and never more left than an ancestor has."""
+    """A child shows its own limit and use, and never a larger remainder than an ancestor's."""
     authorizations = ModelAuthorizer()
     parent = authorizations.add_agent("coder", budget=SMALL)
     child = authorizations.add_agent("tester", budget=BUDGET, parent=parent)
@@ -26,7 +26,8 @@ def test_left_is_the_least_in_the_line() -> None:
 
 
 def test_of_a_window_that_is_over_only_what_is_in_flight_is_left() -> None:
-    """Nobody has to call for the numbers to fall; without a window nothing says when it ends; overdrawn is 0 left."""
+    """The numbers fall without a call; without a window there is no end of one; an overdrawn budget
+    has 0 remaining."""
     line = {"coder": SMALL}
     full = {"coder": BudgetUsage(since=1000, tokens=1200, calls=5)}
     assert usage_report(line, full.get, 1099.9)["tokens"] == {

@@ -7,9 +7,9 @@ from pathlib import Path
 import httpx
 import pytest
 from agentbox_testkit.wait import wait_until
-from support.model_formats import ModelTurn
 from support.model_gateway import BUDGET, ModelGatewayFixture, model_gateway
 from support.model_server import ModelServer, ServerFault, play_script
+from support.model_turns import ModelTurn
 
 LONG = ModelTurn(text="word " * 200, tokens=300)
 
@@ -19,7 +19,7 @@ def spent(gateway: ModelGatewayFixture, name: str = "coder") -> int:
 
 
 async def test_parallel_streams_cannot_overdraw(tmp_path: Path) -> None:
-    """The provider gives every answer the whole of its cap."""
+    """The provider uses the complete limit for every output."""
     with ModelServer(
         reply=play_script([ModelTurn(text="word " * 40, tokens=1 << 30)]), pause=0.002
     ) as server:
@@ -71,7 +71,7 @@ async def test_over_budget_is_said_in_each_provider_s_own_shape(tmp_path: Path) 
 
 
 async def test_a_restart_of_the_gateway_gives_nothing_back(tmp_path: Path) -> None:
-    """The next call's cap is what the first one left."""
+    """The next call's limit is what the first one left."""
     with ModelServer(reply=play_script([LONG])) as server:
         async with model_gateway(tmp_path, server) as gateway:
             gateway.authorizer.add_agent("coder", budget=replace(BUDGET, max_tokens=500))
@@ -89,7 +89,7 @@ async def test_a_restart_of_the_gateway_gives_nothing_back(tmp_path: Path) -> No
 async def test_a_stream_that_the_provider_breaks_is_estimated_and_broken_for_the_agent_too(
     tmp_path: Path,
 ) -> None:
-    """So is one that tells no usage, which ends as it should."""
+    """So is one without usage, which ends regularly."""
     with ModelServer(reply=play_script([LONG])) as server:
         async with model_gateway(tmp_path, server) as gateway:
             gateway.authorizer.add_agent("coder")
@@ -107,7 +107,7 @@ async def test_a_stream_that_the_provider_breaks_is_estimated_and_broken_for_the
 async def test_an_agent_that_hangs_up_frees_its_slot_and_pays_the_worst_case(
     tmp_path: Path,
 ) -> None:
-    """The provider is cut off, and the count of tokens that nobody saw is not guessed low."""
+    """The provider is cut off, and the count of unseen tokens is not estimated too low."""
     with ModelServer(reply=play_script([LONG]), pause=0.02) as server:
         async with model_gateway(tmp_path, server, max_concurrent=1) as gateway:
             gateway.authorizer.add_agent("coder")
@@ -151,7 +151,8 @@ async def test_a_right_that_ends_cuts_what_is_open(tmp_path: Path) -> None:
 
 
 async def test_a_busy_provider_is_asked_again_before_anything_was_passed_on(tmp_path: Path) -> None:
-    """As it asks, unless it asks for too long; the last answer is the agent's."""
+    """As the provider requests, unless the wait is too long; the last response is passed to the
+    agent."""
     with ModelServer() as server:
         async with model_gateway(tmp_path, server) as gateway:
             gateway.authorizer.add_agent("coder")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
-import sys
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -14,13 +12,18 @@ import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.ids import uuid7
-from agentbox.host.cli.agent_output import AgentOutput
+from agentbox.host.cli.commands.agents.task_output import (
+    BufferSink,
+    LogReader,
+    Sink,
+    TerminalSink,
+)
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
 from agentbox.host.cli.stdio import discard_unwritten
 
 if TYPE_CHECKING:
-    from agentbox.client import BoxClient, LogItem, Task
+    from agentbox.client import BoxClient, Task
 
 CONFINED_NOTE = (
     "confined by the kernel to its profile, network through the gateway; limits: docs/security.md"
@@ -31,7 +34,6 @@ DECLARED_NOTE = (
 OPEN_NOTE = (
     "confined by the kernel to its files and processes, its network is open; docs/security.md"
 )
-OUTPUT_DROPPED = "part of the output is missing: the box no longer stores it"
 EXIT_AGENTBOX_FAILED = 125
 EXIT_TIMED_OUT = 124
 EXIT_SIGNAL_BASE = 128
@@ -140,8 +142,8 @@ def command(
             if state:
                 _note_state_owner(cli, client, state)
             task_id = _submit_task(client, spec, timeout_s, stdin)
-            sink = _BufferSink() if no_stream or cli.json else _TerminalSink()
-            reader = _LogReader(client, task_id, sink)
+            sink = BufferSink() if no_stream or cli.json else TerminalSink()
+            reader = LogReader(client, task_id, sink)
             with contextlib.closing(sink):
                 task = _follow_log(cli, client, reader)
         _print_result(cli, task, sink, reader.review)
@@ -205,41 +207,7 @@ def _parse_env(env: tuple[str, ...]) -> dict[str, str]:
     return dict(entry.split("=", 1) for entry in env)
 
 
-class _TerminalSink:
-    """Writes each chunk to stdout or stderr as it arrives."""
-
-    def __init__(self) -> None:
-        self._output = AgentOutput()
-
-    def write(self, item: LogItem) -> None:
-        self._output.write(item.kind, item.data)
-
-    def close(self) -> None:
-        self._output.close()
-
-
-class _BufferSink:
-    """Collects the output until the end."""
-
-    def __init__(self) -> None:
-        self.items: list[LogItem] = []
-
-    def write(self, item: LogItem) -> None:
-        self.items.append(item)
-
-    def close(self) -> None:
-        """Does nothing."""
-
-    def text(self, kind: str) -> str:
-        return b"".join(item.data for item in self.items if item.kind == kind).decode(
-            "utf-8", "replace"
-        )
-
-
-Sink = _TerminalSink | _BufferSink
-
-
-def _follow_log(cli: CliContext, client: BoxClient, reader: _LogReader) -> Task:
+def _follow_log(cli: CliContext, client: BoxClient, reader: LogReader) -> Task:
     """Reads the log to its end. The first Ctrl-C, or a closed terminal, cancels the task."""
     try:
         return reader.read()
@@ -252,64 +220,14 @@ def _follow_log(cli: CliContext, client: BoxClient, reader: _LogReader) -> Task:
         raise
 
 
-class _LogReader:
-    """Reads the log of one task, resuming at its cursor. `review`: the summary of the agent's
-    changes; `output_lost`: part of the output is missing, which is reported on stderr."""
-
-    def __init__(self, client: BoxClient, task_id: str, sink: Sink) -> None:
-        self._client, self.task_id, self._sink = client, task_id, sink
-        self._cursor = 0
-        self.review: Mapping[str, Any] | None = None
-        self.output_lost = False
-
-    def read(self) -> Task:
-        """Reads the log to its end and returns the finished task."""
-        from agentbox.client import ApiError
-
-        while True:
-            try:
-                return self._read_items()
-            except ApiError as error:
-                if error.code != "cursor-expired":
-                    raise
-                self._report_loss(OUTPUT_DROPPED)
-                self._cursor = int(error.problem["oldest"])
-
-    def _read_items(self) -> Task:
-        from agentbox.client import Task
-
-        for item in self._client.task_logs(self.task_id, since=self._cursor):
-            if isinstance(item, Task):
-                return item
-            self._sink.write(item)
-            self._cursor = item.cursor
-            if item.kind == "state":
-                self._handle_state(json.loads(item.data))
-        raise AgentboxError(f"cannot follow task {self.task_id}: its log ended without a result")
-
-    def _handle_state(self, message: Mapping[str, Any]) -> None:
-        if message.get("state") == "review":
-            self.review = {name: value for name, value in message.items() if name != "state"}
-        elif message.get("state") == "truncated":
-            self._report_loss(OUTPUT_DROPPED)
-        elif message.get("state") == "output-lost":
-            self._report_loss(
-                f"{message.get('bytes')} bytes of output were lost: the box could not store them"
-            )
-
-    def _report_loss(self, message: str) -> None:
-        self.output_lost = True
-        print(f"agentbox: {message}", file=sys.stderr, flush=True)
-
-
 def _print_result(
     cli: CliContext, task: Task, sink: Sink, review: Mapping[str, Any] | None
 ) -> None:
-    if isinstance(sink, _BufferSink) and not cli.json:
-        with contextlib.closing(_TerminalSink()) as terminal:
+    if isinstance(sink, BufferSink) and not cli.json:
+        with contextlib.closing(TerminalSink()) as terminal:
             for item in sink.items:
                 terminal.write(item)
-    if isinstance(sink, _BufferSink):
+    if isinstance(sink, BufferSink):
         texts = {"stdout": sink.text("stdout"), "stderr": sink.text("stderr")}
         cli.out.document({**task.to_wire(), **texts, "review": review})
     if not cli.json:

@@ -116,7 +116,7 @@ def stop(cli: CliContext, task_id: str) -> None:
 def logs(cli: CliContext, follow: bool, task_id: str) -> None:
     """Show the output of a task that the box has stored."""
     from agentbox.client import Task
-    from agentbox.host.cli.commands.agents.run import OUTPUT_DROPPED
+    from agentbox.host.cli.commands.agents.task_output import OUTPUT_DROPPED
 
     with cli.client() as client, closing(AgentOutput()) as output:
         for item in client.task_logs(task_id, follow=follow):

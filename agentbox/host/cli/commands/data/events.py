@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.visible import escape_invisible
+from agentbox.host.cli.commands.data.event_reading import read_from_box, read_newest
 from agentbox.host.cli.context import CliContext
 
-if TYPE_CHECKING:
-    from agentbox.client import BoxClient
-    from agentbox.contracts.events import Event
-
-_STATUS_GONE = 410  # the journal no longer stores these records
-_MAX_STEP = 10_000  # records that the box scans in one call
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
 
 
@@ -77,47 +72,13 @@ def tail(cli: CliContext, count: int, follow: bool, types: tuple[str, ...]) -> N
     query = {"types": ",".join(types) or None}
     with cli.client() as client:
         head = int(client.call("head_event")["seq"])
-        for event in _read_newest(client, query, head, count):
+        for event in read_newest(client, query, head, count):
             _print_event(cli, event)
         if follow:
             for message in client.stream(
                 "stream_events", query=query, since=str(head) if head >= 0 else ""
             ):
                 _print_event(cli, json.loads(message.data))
-
-
-def _read_newest(
-    client: BoxClient, query: Mapping[str, Any], last: int, count: int
-) -> list[dict[str, Any]]:
-    """The newest `count` matching events up to record `last`, oldest first. Reads backwards in
-    growing steps."""
-    from agentbox.client import ApiError
-
-    events: list[dict[str, Any]] = []
-    step, oldest = count, 0
-    while len(events) < count and last >= oldest:
-        since = max(oldest - 1, last - step)
-        try:
-            events = [*_read_between(client, query, since, last), *events]
-        except ApiError as error:
-            if error.status != _STATUS_GONE:
-                raise
-            oldest = int(error.problem["oldest"])
-        else:
-            last, step = since, min(4 * step, _MAX_STEP)
-    return events[-count:]
-
-
-def _read_between(
-    client: BoxClient, query: Mapping[str, Any], since: int, last: int
-) -> list[dict[str, Any]]:
-    """The matching events after `since`, up to `last`."""
-    events: list[dict[str, Any]] = []
-    while since < last:
-        batch = client.call("read_events", query={**query, "since": since, "limit": 1000})
-        events += [event for event in batch["events"] if event["seq"] <= last]
-        since = batch["next_since"]
-    return events
 
 
 @command.command()
@@ -217,7 +178,7 @@ def export(
 
     event_filter = EventFilter(types=types)
     for event in (
-        read_events(directory, since=since) if directory is not None else _read_from_box(cli, since)
+        read_events(directory, since=since) if directory is not None else read_from_box(cli, since)
     ):
         if event_filter.matches(event):
             line = (
@@ -227,17 +188,6 @@ def export(
             )
             text = line.decode()
             print(escape_invisible(text) if sys.stdout.isatty() else text)
-
-
-def _read_from_box(cli: CliContext, since: int) -> Iterator[Event]:
-    from agentbox.contracts.events import Event
-
-    with cli.client() as client:
-        head = int(client.call("head_event")["seq"])
-        while since < head:
-            batch = client.call("read_events", query={"since": since, "limit": 1000})
-            since = batch["next_since"]
-            yield from (Event.from_wire(event) for event in batch["events"] if event["seq"] <= head)
 
 
 @command.command()

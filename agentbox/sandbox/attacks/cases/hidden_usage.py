@@ -14,13 +14,9 @@ from typing import Final
 
 from agentbox.sandbox.attacks.attempts import errno_name, syscall, syscall_result
 from agentbox.sandbox.attacks.case import OFF, PASSED, AttackSuite, TargetInfo, TargetMissing
+from agentbox.sandbox.attacks.cases.limits import TESTS, UNIT
 
 SUITE = AttackSuite("limits")
-_UNIT: Final = "tests/unit/sandbox"
-_TESTS: Final = (
-    "tests/unit/attack/test_battery.py::test_floods_end_alone",
-    "tests/unit/attack/test_floods.py::test_a_limit_that_is_off_is_missed",
-)
 _USER_WATCHES: Final = Path("/proc/sys/fs/epoll/max_user_watches")
 # Limits of an agent with little memory (agentbox/sandbox/syscalls/epoll.py, rulesets.py).
 _SHARE_OF_USER, _SHARE_OF_MEMORY, _WATCH = 20, 16, 256
@@ -46,8 +42,8 @@ _PORT_RULE: Final = 2  # LANDLOCK_RULE_NET_PORT
     isolated=True,
     since=3,
     tests=(
-        *_TESTS,
-        f"{_UNIT}/test_unreadable.py::test_a_program_that_nobody_can_look_into_ends_its_tree",
+        *TESTS,
+        f"{UNIT}/test_unreadable.py::test_a_program_that_nobody_can_look_into_ends_its_tree",
     ),
 )
 def _unreadable(facts: TargetInfo) -> str:
@@ -75,7 +71,7 @@ def _unreadable(facts: TargetInfo) -> str:
     isolated=True,
     since=3,
     lower={"memory": 32 << 20},
-    tests=(*_TESTS, f"{_UNIT}/test_polling.py::test_watches_end_at_a_share_of_the_memory"),
+    tests=(*TESTS, f"{UNIT}/test_polling.py::test_watches_end_at_a_share_of_the_memory"),
 )
 def _epoll(facts: TargetInfo) -> str:
     """The kernel has one limit of watches per user, of which this takes at most a sixteenth. A
@@ -111,7 +107,7 @@ _retained: list[select.epoll] = []
     isolated=True,
     since=3,
     lower={"memory": 32 << 20},
-    tests=(*_TESTS, f"{_UNIT}/test_rulesets.py::test_copies_of_rules_have_a_most"),
+    tests=(*TESTS, f"{UNIT}/test_rulesets.py::test_copies_of_rules_have_a_most"),
 )
 def _landlock_rules(facts: TargetInfo) -> str:
     """Each layer copies all rules in force."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentbox.core.paths import environment
-from agentbox.sandbox.attacks.agent_api import require_agent_api, rpc
 from agentbox.sandbox.attacks.case import (
     ATTACKER_NAME,
     PASSED,
@@ -18,6 +17,7 @@ from agentbox.sandbox.attacks.case import (
     TargetInfo,
     TargetMissing,
 )
+from agentbox.sandbox.attacks.rpc_client import require_agent_api, rpc
 
 SUITE = AttackSuite("state")
 _TESTS: Final = "tests/api/test_state_of_runs.py"

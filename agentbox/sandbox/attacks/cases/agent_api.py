@@ -8,7 +8,8 @@ from typing import Any, Final
 
 from agentbox.sandbox.attacks.attempts import worst
 from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo, TargetMissing
-from agentbox.sandbox.attacks.gateway import exchange, keep_connection, port, post, token
+from agentbox.sandbox.attacks.gateway import exchange, keep_connection, post, token
+from agentbox.sandbox.attacks.rpc_client import require_agent_api, rpc_message, send_rpc
 
 SUITE = AttackSuite("agent-api")
 _TESTS: Final = "tests/unit/gateway/test_agent_api.py"
@@ -230,7 +231,7 @@ def _names_that_are_paths(_facts: TargetInfo) -> str:
 def _in_anothers_name(facts: TargetInfo) -> str:
     require_agent_api()
     name = f"{facts.neighbour.agent_id or _NOWHERE} {facts.neighbour.state or _NOWHERE}"
-    answer = _send_rpc(rpc_message("hello"), f"Agentbox-On-Behalf-Of: {name}\r\n")
+    answer = send_rpc(rpc_message("hello"), f"Agentbox-On-Behalf-Of: {name}\r\n")
     agent = answer.get("result", {}).get("agent", {}).get("id", "no answer")
     return (
         PASSED if agent == facts.neighbour.agent_id else "its own name" if "-" in agent else agent
@@ -263,7 +264,7 @@ def _heavy_messages(_facts: TargetInfo) -> str:
     for body in heavy:
         post("/rpc", body)
     exchange(b"\r\n" * (4 << 20) + b"GET /nothing HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-    return "answered" if "result" in _send_rpc(hello) else f"{PASSED}: no answer any more"
+    return "answered" if "result" in send_rpc(hello) else f"{PASSED}: no answer any more"
 
 
 @SUITE.case(
@@ -281,52 +282,14 @@ def _fills_the_journal(_facts: TargetInfo) -> str:
     require_agent_api()
     body = rpc_message("event.append", {"type": "x.flood", "data": {"x": "y" * _EVENT}})
     for _ in range((_AT_ONCE + _AT_ONCE // 4) // _EVENT):
-        answer = _send_rpc(body)
+        answer = send_rpc(body)
         if "result" not in answer:
             return str(answer.get("error", {}).get("code", "no answer"))
     return PASSED
 
 
-def require_agent_api() -> None:
-    """Raises TargetMissing if this box has no agent API, or it cannot be reached."""
-    reply = post("/rpc", rpc_message("hello"))
-    if reply in ("404", "503") or not reply.isdecimal():
-        raise TargetMissing(f"this box has no agent API: {reply}")
-
-
 def _rpc(method: str, params: dict[str, Any]) -> str:
     """The error code; `passed` for a result. Raises TargetMissing if there is no agent API."""
     require_agent_api()
-    answer = _send_rpc(rpc_message(method, params))
+    answer = send_rpc(rpc_message(method, params))
     return PASSED if "result" in answer else str(answer.get("error", {}).get("code", "no answer"))
-
-
-def rpc(method: str, params: dict[str, Any]) -> dict[str, Any]:
-    """The complete answer; empty if there was none."""
-    return _send_rpc(rpc_message(method, params))
-
-
-def _send_rpc(body: bytes, head: str = "") -> dict[str, Any]:
-    first = (
-        f"POST /rpc HTTP/1.1\r\nHost: 127.0.0.1:{port()}\r\n"
-        f"Authorization: Bearer {token()}\r\nConnection: close\r\n"
-    )
-    response = exchange(
-        f"{first}{head}Content-Type: application/json\r\n"
-        f"Content-Length: {len(body)}\r\n\r\n".encode()
-        + body,
-        read_all=True,
-    )
-    text = response.partition(b"\r\n\r\n")[2]
-    try:
-        answer = json.loads(text)
-    except ValueError:
-        return {}
-    return answer if isinstance(answer, dict) else {}
-
-
-def rpc_message(method: str, params: dict[str, Any] | None = None) -> bytes:
-    """A JSON-RPC request."""
-    return json.dumps(
-        {"jsonrpc": "2.0", "id": 1, "method": method, **({"params": params} if params else {})}
-    ).encode()

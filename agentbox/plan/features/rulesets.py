@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from agentbox.core.paths import Paths
 from agentbox.manifest.features.model import Feature
+from agentbox.plan.features.placeholders import PASSWORD, fill_placeholders
 from agentbox.plan.model import ExceptionPlan, Ruleset
 from agentbox.plan.names import LEGACY_TOKEN
-from agentbox.plan.placeholders import PASSWORD, fill_placeholders
 
 SANDBOX: Final = "sandbox"
 _BOX = Paths()

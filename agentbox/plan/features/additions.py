@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 from agentbox.core.paths import Paths
 from agentbox.manifest.features.model import Feature, FixedPort
 from agentbox.plan.errors import PlanError
+from agentbox.plan.features.placeholders import PASSWORD, fill_placeholders, image_placeholders
+from agentbox.plan.features.rulesets import SANDBOX, build_ruleset
 from agentbox.plan.model import (
     ExceptionPlan,
     Password,
@@ -19,9 +21,7 @@ from agentbox.plan.model import (
 )
 from agentbox.plan.names import FEATURE_GROUP
 from agentbox.plan.network import LOOPBACK
-from agentbox.plan.placeholders import PASSWORD, fill_placeholders, image_placeholders
 from agentbox.plan.programs import FEATURE_PRIORITIES
-from agentbox.plan.rulesets import SANDBOX, build_ruleset
 
 _R = TypeVar("_R")
 _DEEP_KINDS = (
@@ -55,7 +55,7 @@ def build_contribution(
     python: str,
     exceptions: Sequence[ExceptionPlan] = (),
 ) -> Contribution:
-    """`values` are effective values by key path, used for placeholders (see `plan.placeholders`).
+    """`values` are effective values by key path, used for placeholders (see `placeholders`).
     `exceptions`: those of the box. Raises PlanError naming the feature for an unknown or missing
     field, a wrong priority, an unknown placeholder, and a variable with different values in two
     features.

@@ -1,4 +1,6 @@
-"""Reads files of others and writes outside of the agent's directories, by every kind of name."""
+"""Reaches a protected file by every kind of name: dots, links, renames, descriptors, watches. The
+cases belong to the suite `files`.
+"""
 
 import ctypes
 import mmap
@@ -17,109 +19,14 @@ from agentbox.sandbox.attacks.attempts import (
     worst,
 )
 from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo, TargetMissing
+from agentbox.sandbox.attacks.cases.files import BLOCKED
 
 SUITE = AttackSuite("files")
-_PROCESS_TESTS: Final = ("tests/unit/sandbox/test_confine.py::test_strangers_cannot_be_reached",)
-_CONTROL_PLANE_TESTS: Final = (
-    "tests/unit/agents/test_confinement.py::test_the_control_plane_is_closed",
-    "tests/unit/attack/test_battery.py::test_nothing_gets_through",
-)
 _PATH_TESTS: Final = ("tests/unit/sandbox/test_confine.py::test_paths",)
-_BLOCKED: Final = {"EACCES": "landlock"}
 _BLOCKED_OR_READ_ONLY: Final = {"EACCES": "landlock", "EROFS": "container"}
 _LINK_BLOCKED: Final = {"EACCES": "landlock", "EXDEV": "landlock"}
 _RACE_SECONDS: Final = 0.5
 _CREATED: Final = 0x100  # IN_CREATE, linux/inotify.h
-
-
-@SUITE.case(
-    "init-environment", "reads the environment of process 1", _BLOCKED, tests=_PROCESS_TESTS
-)
-def _init_environment(_facts: TargetInfo) -> str:
-    return run_attempt(open_and_close, "/proc/1/environ")
-
-
-@SUITE.case(
-    "parent-environment",
-    "reads environment and memory of its reaper",
-    _BLOCKED,
-    tests=_PROCESS_TESTS,
-)
-def _parent_environment(_facts: TargetInfo) -> str:
-    reaper_pid = _reaper()
-    return worst(
-        run_attempt(open_and_close, f"/proc/{reaper_pid}/{name}")
-        for name in ("environ", "mem", "maps")
-    )
-
-
-@SUITE.case(
-    "sibling-environment", "reads the environment of another agent", _BLOCKED, tests=_PROCESS_TESTS
-)
-def _sibling_environment(facts: TargetInfo) -> str:
-    return run_attempt(lambda: open_and_close(f"/proc/{facts.victim_pid}/environ"))
-
-
-@SUITE.case("sibling-memory", "opens the memory of another agent", _BLOCKED, tests=_PROCESS_TESTS)
-def _sibling_memory(facts: TargetInfo) -> str:
-    pid = facts.victim_pid
-    return worst(
-        [
-            run_attempt(lambda: open_and_close(f"/proc/{pid}/mem")),
-            run_attempt(lambda: open_and_close(f"/proc/{pid}/mem", os.O_RDWR)),
-        ]
-    )
-
-
-@SUITE.case(
-    "sibling-descriptors",
-    "opens another agent's descriptors, root and working directory through /proc",
-    _BLOCKED,
-    tests=_PROCESS_TESTS,
-)
-def _sibling_descriptors(facts: TargetInfo) -> str:
-    directory = f"/proc/{facts.victim_pid}"
-    opens = (
-        run_attempt(open_and_close, f"{directory}/{name}")
-        for name in ("fd/1", "root/etc/passwd", "cwd/.", "maps")
-    )
-    return worst([*opens, run_attempt(os.listdir, f"{directory}/map_files")])
-
-
-@SUITE.case(
-    "sibling-files",
-    "reads, lists and writes another agent's directories",
-    _BLOCKED,
-    tests=_CONTROL_PLANE_TESTS,
-)
-def _sibling_files(facts: TargetInfo) -> str:
-    home = facts.neighbour.home
-    if not home:
-        raise TargetMissing("no victim agent")
-    return worst(
-        [
-            run_attempt(open_and_close, f"{home}/secret"),
-            run_attempt(os.listdir, home),
-            run_attempt(create_file, f"{home}/planted"),
-        ]
-    )
-
-
-@SUITE.case(
-    "secrets", "reads the box's tokens, keys and secrets", _BLOCKED, tests=_CONTROL_PLANE_TESTS
-)
-def _secrets(facts: TargetInfo) -> str:
-    return run_each(open_and_close, facts.secrets)
-
-
-@SUITE.case(
-    "list-control-plane",
-    "lists the control plane's directories",
-    _BLOCKED,
-    tests=_CONTROL_PLANE_TESTS,
-)
-def _list_control_plane(facts: TargetInfo) -> str:
-    return run_each(os.listdir, facts.folders)
 
 
 @SUITE.case(
@@ -135,7 +42,7 @@ def _write_by_path(facts: TargetInfo) -> str:
     )
 
 
-@SUITE.case("write-by-dots", "the same through `..`", _BLOCKED, tests=_PATH_TESTS)
+@SUITE.case("write-by-dots", "the same through `..`", BLOCKED, tests=_PATH_TESTS)
 def _write_by_dots(facts: TargetInfo) -> str:
     temp_dir = tempfile.gettempdir()
     return run_attempt(
@@ -146,7 +53,7 @@ def _write_by_dots(facts: TargetInfo) -> str:
 @SUITE.case(
     "write-by-link",
     "the same through a symbolic link, as the file and as its directory",
-    _BLOCKED,
+    BLOCKED,
     tests=_PATH_TESTS,
 )
 def _write_by_link(facts: TargetInfo) -> str:
@@ -185,7 +92,7 @@ def _rename(facts: TargetInfo) -> str:
 @SUITE.case(
     "own-descriptors",
     "reopens an O_PATH descriptor through /proc/self/fd, and a path through /proc/self/root",
-    _BLOCKED,
+    BLOCKED,
     tests=("tests/unit/attack/test_battery.py::test_nothing_gets_through",),
 )
 def _self_descriptors(facts: TargetInfo) -> str:
@@ -207,7 +114,7 @@ def _self_descriptors(facts: TargetInfo) -> str:
 @SUITE.case(
     "below-a-descriptor",
     "opens files below an O_PATH descriptor of a directory",
-    _BLOCKED,
+    BLOCKED,
     tests=("tests/unit/attack/test_battery.py::test_nothing_gets_through",),
 )
 def _below_a_descriptor(facts: TargetInfo) -> str:
@@ -231,7 +138,7 @@ def _below_a_descriptor(facts: TargetInfo) -> str:
 @SUITE.case(
     "rename-race",
     "swaps a directory for a link while another thread opens a file below it",
-    _BLOCKED,
+    BLOCKED,
     tests=("tests/unit/attack/test_battery.py::test_nothing_gets_through",),
 )
 def _rename_race(facts: TargetInfo) -> str:
@@ -293,7 +200,7 @@ def _device(_facts: TargetInfo) -> str:
 @SUITE.case(
     "own-oom-score",
     "lowers its own OOM score",
-    _BLOCKED,
+    BLOCKED,
     tests=("tests/unit/attack/test_battery.py::test_nothing_gets_through",),
 )
 def _self_oom_score(_facts: TargetInfo) -> str:
@@ -303,7 +210,7 @@ def _self_oom_score(_facts: TargetInfo) -> str:
 @SUITE.case(
     "zeros",
     "maps /dev/zero as shared memory, which counts for no process",
-    _BLOCKED,
+    BLOCKED,
     since=3,
     tests=(
         "tests/unit/sandbox/test_anonymous.py::test_the_device_of_zeros_gives_no_shared_memory",
@@ -344,10 +251,3 @@ def _target(facts: TargetInfo) -> str:
     if not facts.writable:
         raise TargetMissing("no directory of the control plane is known")
     return facts.writable
-
-
-def _reaper() -> int:
-    """The pid of the reaper: the parent of the session leader."""
-    leader = os.getsid(0)
-    with open(f"/proc/{leader}/stat", encoding="ascii") as stream:
-        return int(stream.read().rpartition(")")[2].split()[1])

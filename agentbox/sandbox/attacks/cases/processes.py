@@ -142,7 +142,10 @@ def _processors(_facts: TargetInfo) -> str:
     "sets the clock, the host name and its own scheduling, as root may",
     {"EPERM": "kernel"},
     tests=(
-        "tests/unit/sandbox/test_privileges.py::test_no_capability_is_left_but_that_which_opens_files",
+        (
+            "tests/unit/sandbox/test_privileges.py::"
+            "test_no_capability_is_left_but_that_which_opens_files"
+        ),
     ),
 )
 def _privileges(_facts: TargetInfo) -> str:

@@ -14,7 +14,7 @@ SUITE = AttackSuite("models")
 _REFUSED: Final = {"403": "model gateway"}
 _ODD: Final = {"403": "model gateway", "404": "model gateway", "400": "model gateway"}
 _TESTS: Final = "tests/unit/gateway/llm/test_refusals.py"
-_PART_TESTS: Final = "tests/unit/gateway/llm/test_parts.py"
+_CONTENT_TESTS: Final = "tests/unit/gateway/llm/test_parts.py"
 _CHAT: Final = {"model": "any", "messages": [{"role": "user", "content": "hello"}]}
 
 
@@ -23,7 +23,10 @@ _CHAT: Final = {"model": "any", "messages": [{"role": "user", "content": "hello"
     "looks for a provider's key in its own environment",
     {"its own token": "model gateway"},
     tests=(
-        "tests/unit/gateway/llm/test_pass_through.py::test_a_call_has_the_box_s_key_and_is_charged_what_the_provider_says",
+        (
+            "tests/unit/gateway/llm/test_pass_through.py::"
+            "test_a_call_has_the_box_s_key_and_is_charged_what_the_provider_says"
+        ),
     ),
 )
 def _key(_facts: TargetInfo) -> str:
@@ -89,8 +92,8 @@ def _odd_paths(facts: TargetInfo) -> str:
     "makes the provider fetch, search, run or store something",
     _REFUSED,
     tests=(
-        f"{_PART_TESTS}::test_parts_that_work_outside_of_the_box_are_refused_by_name",
-        f"{_PART_TESTS}::test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach",
+        f"{_CONTENT_TESTS}::test_parts_that_work_outside_of_the_box_are_refused_by_name",
+        f"{_CONTENT_TESTS}::test_what_the_provider_would_fetch_the_agent_must_be_allowed_to_reach",
     ),
 )
 def _hosted_tools(facts: TargetInfo) -> str:
@@ -160,7 +163,10 @@ def _headers(facts: TargetInfo) -> str:
     "reconnects to get a new budget",
     {"403": "model gateway", "429": "model gateway"},
     tests=(
-        "tests/unit/gateway/llm/test_ledger.py::test_a_restart_and_a_new_generation_find_what_was_spent",
+        (
+            "tests/unit/gateway/llm/test_ledger.py::"
+            "test_a_restart_and_a_new_generation_find_what_was_spent"
+        ),
         "tests/unit/gateway/llm/test_streams.py::test_parallel_streams_cannot_overdraw",
     ),
 )

@@ -1,0 +1,74 @@
+"""The files of a box below its root, as the image would have them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from agentbox.core.paths import CHECKOUT, Paths
+from agentbox.host.engines.base import StartSpec
+from agentbox.host.engines.process.identity import BOX_UID
+
+
+def write_box_files(paths: Paths, start: StartSpec) -> None:
+    """Writes the files of the image and the directories of the mounts, owned by the box's user."""
+    from agentbox.plan.render.files import config_layer
+    from agentbox.plan.render.supervisord import supervisord
+
+    for directory in (
+        paths.share,
+        paths.run,
+        paths.mounted_secrets,
+        paths.state,
+        paths.logs / "supervisor",
+        paths.tmp,
+    ):
+        directory.mkdir(parents=True, exist_ok=True)
+    _link_workspace(paths.workspace, start.project)
+    lock = (CHECKOUT / "agentbox.lock").read_bytes()
+    if paths.skills.exists():
+        shutil.rmtree(paths.skills)  # a skill that is no longer selected
+    files = {
+        paths.resolve(name): text
+        for name, text in config_layer(start.plan, manifest=start.manifest, lock=lock).items()
+    }
+    files |= {
+        paths.manifest: start.manifest,
+        paths.supervisord_conf: supervisord(start.plan, paths).encode(),
+    }
+    for target, content in files.items():
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(content)
+    paths.venv.unlink(missing_ok=True)  # another checkout may have started this box before
+    paths.venv.symlink_to(sys.prefix)
+    for name in start.plan.secrets:
+        secret = paths.mounted_secrets / name
+        secret.unlink(missing_ok=True)  # 0400: its owner may not open it for writing
+        secret.write_text(start.secrets.get(name, ""))
+        secret.chmod(0o400)
+    if os.geteuid() == 0:
+        _chown_tree(paths.prefix)
+
+
+def _link_workspace(workspace: Path, project: Path | None) -> None:
+    """Links to the project; the box's own workspace is kept beside it meanwhile."""
+    saved = workspace.with_name(f"{workspace.name}.own")
+    if workspace.is_symlink():
+        workspace.unlink()
+    if project is None:
+        if saved.exists() and not workspace.exists():
+            saved.rename(workspace)
+        workspace.mkdir(exist_ok=True)
+        return
+    if workspace.exists():
+        workspace.rename(saved)
+    workspace.symlink_to(project)
+
+
+def _chown_tree(root: Path) -> None:
+    for directory, _names, files in os.walk(root):
+        # os.walk gives strings
+        for path in (directory, *(os.path.join(directory, name) for name in files)):  # noqa: PTH118
+            os.lchown(path, BOX_UID, BOX_UID)

@@ -1,0 +1,1 @@
+"""What enabled features add to a plan."""

@@ -1,0 +1,1 @@
+"""The attack cases by what they attack, one suite a module."""
