@@ -102,7 +102,7 @@ class RightsMachine(RuleBasedStateMachine):
     def spawned(self, spec: AgentSpec, principal: str = "urn:op") -> None:
         async def spawn() -> AgentRecord | None:
             try:
-                entry = admit(
+                entry, _ = admit(
                     self.host, spec, Requester(principal=principal, request_id="r"), once=False
                 )
             except AdapterError:
@@ -156,8 +156,11 @@ class RightsMachine(RuleBasedStateMachine):
         parent = None
         for name, mine in list(zip(NAMES, bounds, strict=True))[:size]:
             known = len(self.order)
-            self.spawned(AgentSpec(name=name, parent_id=parent, constraints=tuple(mine)))
+            self.spawned(
+                AgentSpec(name=name, agent=name, parent_id=parent, constraints=tuple(mine))
+            )
             if len(self.order) == known:
+                assert parent or mine, "a root without constraints is admitted"
                 return
             parent = self.order[-1]
 
@@ -168,7 +171,9 @@ class RightsMachine(RuleBasedStateMachine):
         if (parent := self.pick(at)) is not None:
             principal = f"urn:agentbox:agent:{parent.agent_id}" if itself else "urn:op"
             self.spawned(
-                AgentSpec(name=name, parent_id=parent.agent_id, constraints=tuple(bounds)),
+                AgentSpec(
+                    name=name, agent=name, parent_id=parent.agent_id, constraints=tuple(bounds)
+                ),
                 principal,
             )
 
