@@ -10,9 +10,10 @@ from typing import Any
 import structlog
 
 from agentbox.adapters.runtime.adapter import Page
-from agentbox.agents.admission.admit import Requester, admit
+from agentbox.agents.admission.admit import Requester
 from agentbox.agents.authorization.revoker import GrantRevoker
 from agentbox.agents.config import HostConfig
+from agentbox.agents.registry.admissions import admit_agent
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.listing import build_page
@@ -165,7 +166,7 @@ class AgentRegistry:
                 impl="local-process",
                 since=None,
             )
-        entry, state = admit(self.host, spec, requester, once=once)
+        entry, state = admit_agent(self.host, spec, requester, once=once)
         self.entries[entry.agent_id] = entry
         stream = self.streams[entry.agent_id] = StreamLog(
             self._stream_dir(entry.agent_id), *_retention(entry)

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import structlog
 
-from agentbox.agents.admission.confinement import protected_dirs, resolve_in_box
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.store import LifecycleEvent
 from agentbox.agents.review import baseline, branch, journal, pages
@@ -20,6 +19,7 @@ from agentbox.agents.review.branch import WORK, Branch, ReportProgress
 from agentbox.agents.review.change import Review
 from agentbox.agents.review.compare import compare
 from agentbox.agents.runs import home
+from agentbox.agents.runs.confinement import protected_dirs, resolve_in_box
 from agentbox.core.files.atomic import read_json, replace
 from agentbox.core.linux.path_opener import Boundary
 from agentbox.core.paths import Paths

@@ -11,12 +11,12 @@ from typing import Any
 
 import structlog
 
-from agentbox.agents.admission.confinement import workspace_path
-from agentbox.agents.admission.launch_spec import build_launch
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.store import LifecycleEvent
 from agentbox.agents.runs import exits, home, restart
+from agentbox.agents.runs.confinement import workspace_path
+from agentbox.agents.runs.launch_spec import build_launch
 from agentbox.agents.runs.limits import BREACHED, LimitWatch
 from agentbox.agents.runs.pump import Pump
 from agentbox.agents.runs.stdin import Stdin, StdinClosed

@@ -17,10 +17,11 @@ from support import tables
 from support.agent_family import MANIFEST, NAMES
 from support.plans import plan_of
 
-from agentbox.agents.admission.admit import Requester, admit
+from agentbox.agents.admission.admit import Requester
 from agentbox.agents.authorization import metering
 from agentbox.agents.authorization.revoker import GrantRevoker
 from agentbox.agents.config import HostConfig
+from agentbox.agents.registry.admissions import admit_agent
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.store import AgentStore
@@ -102,7 +103,7 @@ class RightsMachine(RuleBasedStateMachine):
     def spawned(self, spec: AgentSpec, principal: str = "urn:op") -> None:
         async def spawn() -> AgentRecord | None:
             try:
-                entry, _ = admit(
+                entry, _ = admit_agent(
                     self.host, spec, Requester(principal=principal, request_id="r"), once=False
                 )
             except AdapterError:
