@@ -12,8 +12,8 @@ import structlog
 from agentbox.agents.admission.admit import UNCOUNTED, Requester, admit
 from agentbox.agents.admission.draft import Inputs
 from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.registry.host_state import HostState
-from agentbox.agents.registry.store import LifecycleEvent
 from agentbox.agents.runs import home
 from agentbox.agents.runs.confinement import resolve_in_box
 from agentbox.agents.runs.launch_spec import build_launch

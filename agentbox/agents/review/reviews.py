@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 
 from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.registry.store import LifecycleEvent
+from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.review import baseline, branch, journal, pages
 from agentbox.agents.review.apply import Conflicts, ReviewApplier
 from agentbox.agents.review.branch import WORK, Branch, ReportProgress
