@@ -3,20 +3,22 @@
 import asyncio
 import os
 import secrets
+import time
 from dataclasses import replace
 from typing import Final
 
 import structlog
 
-from agentbox.agents.admission.confinement import resolve_in_box
-from agentbox.agents.admission.launch_spec import build_launch, effective_limits
-from agentbox.agents.admission.policy import build_grant_set
+from agentbox.agents.admission.admit import UNCOUNTED, Requester, admit
+from agentbox.agents.admission.draft import Inputs
 from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.registry.host_state import HostState
-from agentbox.agents.registry.store import LifecycleEvent
 from agentbox.agents.runs import home
+from agentbox.agents.runs.confinement import resolve_in_box
+from agentbox.agents.runs.launch_spec import build_launch
 from agentbox.contracts.agent_host.canaries import CanaryReport
-from agentbox.contracts.orchestrator import AgentSpec, Limits
+from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core import clock
 from agentbox.core.linux.landlock import PathRule
 from agentbox.core.slot_errors import AdapterError
@@ -92,15 +94,18 @@ class CanaryRunner:
 
     def _build_entry(self) -> AgentRecord:
         """An agent like any other, but not registered."""
-        config = self._host.config
-        spec = AgentSpec(name=NOT_RUN, argv=("",), profile="sandboxed")
-        limits = replace(
-            effective_limits(Limits(), config.limits, once=True, admin=False),
-            wall_seconds=MAX_SECONDS,
+        spec = AgentSpec(name=NOT_RUN, argv=(NOT_RUN,), profile="sandboxed")
+        requester = Requester(principal="", request_id="")
+        inputs = Inputs(config=self._host.config, now=time.time(), once=True)
+        draft = admit(spec, requester, inputs, UNCOUNTED)
+        return AgentRecord(
+            agent_id=NOT_RUN,
+            spec=draft.spec,
+            limits=replace(draft.limits, wall_seconds=MAX_SECONDS),
+            principal=requester.principal,
+            request_id=requester.request_id,
+            grant_set=draft.grant_set,
         )
-        entry = AgentRecord(agent_id=NOT_RUN, spec=spec, limits=limits, principal="", request_id="")
-        entry.grant_set = build_grant_set(spec, config)
-        return entry
 
     def _required_rules(self, process: AgentProcess) -> tuple[str, ...]:
         """All rules except those of a mechanism that this kernel lacks and the operator waived."""

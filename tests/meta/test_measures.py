@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from measuring import imports, parts, results, sizes, words
+from measuring import admission, imports, parts, results, sizes, words
 from measuring.sources import ROOT, Module, modules
 
 
@@ -81,3 +81,24 @@ def test_a_bench_that_did_not_run_is_told(tmp_path: Path) -> None:
     """Neither a missing file nor a missing claim is a figure."""
     assert results.claim(str(tmp_path / "none"), "any", "p50") == results.ABSENT
     assert results.claim("start", "no such claim", "p50") == results.ABSENT
+
+
+def test_calls_into_other_files_are_counted() -> None:
+    """Each step is entered, and what it calls; the same call again is no further entry."""
+    run = admission.spawns()["child with a constraint"]
+    calls = admission.profile(run)
+    assert calls[0].function == "admit"
+    assert {"resolve_policy", "restrict_to_parent", "check_capacity"} <= {
+        call.function for call in calls
+    }
+    assert len(set(calls)) == len(calls)
+    assert all(call.caller_file != call.file for call in calls)
+
+
+def test_calls_that_go_up_are_told() -> None:
+    """To a higher layer, and from admission to the rest of agent-host; not to its configuration."""
+    inside = ("agents/admission/admit.py", "admit")
+    up = ("agents/registry/host_state.py", "host/cli/main.py", "api/app.py")
+    down = ("agents/admission/limits.py", "agents/config.py", "policy/policy.py")
+    assert all(admission.goes_up(admission.Call(*inside, file, "f")) for file in up)
+    assert not any(admission.goes_up(admission.Call(*inside, file, "f")) for file in down)

@@ -40,7 +40,7 @@ from agentbox.agents.review.change import Review
 from agentbox.agents.review.journal import CommitJournal as CommitJournal
 from agentbox.agents.rpc import service
 from agentbox.agents.rpc.methods import METHODS as AGENT_RPC
-from agentbox.agents.runs import agent_runner
+from agentbox.agents.runs import agent_runner, output as agent_output
 from agentbox.agents.states.state import StoredState
 from agentbox.api import endpoints, tasks, tracing
 from agentbox.api.auth.tokens import TokenStore
@@ -265,7 +265,7 @@ WRITTEN: Final[Mapping[str, tuple[Any, ...]]] = {
     "agent-host RPC by a bridge": (forward, parameters.read_handle),
     "agent-host RPC standings": (authorization_registry,),
     "agent as shown": (shown, grant_set),
-    "agent stream state": (agent_runner,),
+    "agent stream state": (agent_runner, agent_output),
     "agentbox-ctl": (ctl,),
     "cli output": (output, *_modules(commands)),
     "doctor row": (CheckRow.to_wire, doctor_json),

@@ -1,2 +1,2 @@
-"""Turns a request into an agent that may be started: definition, policy, limits, constraints,
-environment. Makes decisions only; processes are started in `runs`."""
+"""Decides whether an agent may be started: definition, limits, grants, capacity. Pure: reads what
+the registry hands in, starts and stores nothing."""

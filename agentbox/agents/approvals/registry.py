@@ -13,7 +13,8 @@ from agentbox.agents.approvals.request import (
     digest_of,
     format_parameters,
 )
-from agentbox.agents.registry.store import AgentStore, LifecycleEvent
+from agentbox.agents.registry.event_record import LifecycleEvent
+from agentbox.agents.registry.store import AgentStore
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import (
     NotFound,

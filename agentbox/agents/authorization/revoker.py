@@ -8,10 +8,10 @@ from typing import Any
 
 import structlog
 
-from agentbox.agents.admission import injected_env
 from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.registry.host_state import HostState
-from agentbox.agents.registry.store import LifecycleEvent
+from agentbox.agents.runs import injected_env
 from agentbox.agents.runs.agent_runner import AgentRunner
 from agentbox.core.slot_errors import AdapterError, InvalidTransition, NotFound
 from agentbox.policy.rights.grant_set import Grant

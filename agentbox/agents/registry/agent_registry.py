@@ -3,19 +3,20 @@
 import asyncio
 import signal
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import structlog
 
 from agentbox.adapters.runtime.adapter import Page
-from agentbox.agents.admission.admit import Requester, admit
+from agentbox.agents.admission.admit import Requester
 from agentbox.agents.authorization.revoker import GrantRevoker
-from agentbox.agents.config import HostConfig
+from agentbox.agents.registry.admissions import admit_agent
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.listing import build_page
+from agentbox.agents.registry.retention import surplus_agents
 from agentbox.agents.registry.store import REQUEST_SECONDS, RequestKey
 from agentbox.agents.runs import exits, home
 from agentbox.agents.runs.agent_runner import AgentRunner
@@ -165,7 +166,7 @@ class AgentRegistry:
                 impl="local-process",
                 since=None,
             )
-        entry, state = admit(self.host, spec, requester, once=once)
+        entry, state = admit_agent(self.host, spec, requester, once=once)
         self.entries[entry.agent_id] = entry
         stream = self.streams[entry.agent_id] = StreamLog(
             self._stream_dir(entry.agent_id), *_retention(entry)
@@ -252,7 +253,7 @@ class AgentRegistry:
             log.warning(
                 "cannot remove a private directory", directory=str(directory), reason=error.strerror
             )
-        surplus = list(self._surplus())
+        surplus = list(surplus_agents(self.host, self.streams))
         for agent_id in surplus:
             del self.entries[agent_id]
             self._attached.pop(agent_id, None)
@@ -260,48 +261,13 @@ class AgentRegistry:
         if surplus:
             await self.host.store.delete_agents(surplus)
 
-    def _surplus(self) -> Iterable[str]:
-        """Ended agents beyond the retention limits, longest ended first, however long they ran."""
-        config = self.host.config
-        needed = {
-            agent.agent_id
-            for entry in self.entries.values()
-            if not entry.over and self.host.authorizations.has_all_ancestors(entry)
-            for agent in self.host.authorizations.ancestors(entry)
-        }
-        ended = [
-            agent for agent in self.entries.values() if agent.over and agent.agent_id not in needed
-        ]
-        rows = [
-            (agent.agent_id, self.streams[agent.agent_id].size, agent.spec_size)
-            for agent in sorted(ended, key=_ended_at)
-        ]
-        return select_surplus(rows, config)
-
     def _stream_dir(self, agent_id: str) -> Path:
         return self.host.config.state_dir / "streams" / agent_id
-
-
-def select_surplus(ended: Sequence[tuple[str, int, int]], config: HostConfig) -> Iterator[str]:
-    """From (id, bytes of output, characters of spec), oldest first, yield the ids to delete so that
-    the rest is within all limits."""
-    output, specs = sum(row[1] for row in ended), sum(row[2] for row in ended)
-    for index, (agent_id, size, spec) in enumerate(ended):
-        within_count = len(ended) - index <= config.keep_ended
-        if within_count and output <= config.keep_output and specs <= config.keep_specs:
-            return
-        output, specs = output - size, specs - spec
-        yield agent_id
 
 
 def _retention(entry: AgentRecord) -> tuple[int, int]:
     """Bytes of each output stream, and number of lifecycle items."""
     return entry.limits.stdout or 0, entry.limits.events_kept or EVENTS
-
-
-def _ended_at(entry: AgentRecord) -> tuple[float, str]:
-    """Unix seconds, then the id as a tie-breaker."""
-    return (0.0 if entry.exit is None else entry.exit.at.timestamp(), entry.agent_id)
 
 
 def _invalid_transition(entry: AgentRecord, target: str, reason: str) -> InvalidTransition:

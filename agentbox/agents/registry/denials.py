@@ -17,7 +17,7 @@ from typing import Any, Final
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.denial_classes import DenialClass, DenialClassifier
 from agentbox.agents.registry.denial_rates import EVENT_SECONDS, AgentRate
-from agentbox.agents.registry.store import LifecycleEvent
+from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.contracts.agent_host.denials import DenialCount, DenialCounts
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.slot_errors import PermissionDenied, QuotaExceeded, SpawnError

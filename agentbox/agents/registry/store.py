@@ -3,7 +3,6 @@
 import json
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -11,12 +10,13 @@ from typing import Any, TypeVar
 import apsw
 
 from agentbox.agents.approvals.request import ApprovalRequest as Approval
+from agentbox.agents.registry import event_record
 from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.states import state
 from agentbox.agents.states.state import StoredState
 from agentbox.contracts.orchestrator import AgentHandle
 from agentbox.core import clock
-from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import BackendError, ValidationError
 from agentbox.core.storage.damaged_rows import UNREADABLE, DamagedRows, damaged_row
 from agentbox.core.storage.sqlite import Database
@@ -24,10 +24,6 @@ from agentbox.core.storage.sqlite_text import each_row
 from agentbox.core.storage.store_record import StoreRecord
 
 REQUEST_SECONDS = 24 * 3600
-KEEP_RECORD = (
-    100_000  # events not read yet; beyond it the oldest denials are dropped, then the oldest events
-)
-PRUNE_EVERY = 1000  # events
 
 MIGRATIONS = (
     """
@@ -49,30 +45,6 @@ MIGRATIONS = (
     ALTER TABLE record ADD COLUMN trace_id TEXT NOT NULL DEFAULT '';
     """,
 )
-
-
-@dataclass(frozen=True)
-class LifecycleEvent:
-    """One line of the record. `type` is an event type of the journal. An empty `session_id` or
-    `trace_id` becomes the agent's."""
-
-    type: str
-    agent_id: str
-    data: Mapping[str, Any]
-    session_id: str = ""
-    trace_id: str = ""
-
-
-_RECORD = (
-    "INSERT INTO record (id, at, type, agent_id, data, session_id, trace_id) "
-    "VALUES (?, ?, ?, ?, ?, ?, ?)"
-)
-_PRUNE = """
-    DELETE FROM record WHERE seq IN (
-        SELECT seq FROM record ORDER BY type <> 'policy.denied', seq
-        LIMIT max(0, (SELECT count(*) FROM record) - ?))
-"""
-_RECORD_COLUMNS = ("seq", "id", "at", "type", "agent_id", "session_id", "trace_id", "data")
 T = TypeVar("T")
 RequestKey = tuple[str, str]  # principal, request id
 
@@ -167,19 +139,7 @@ class AgentStore:
             for row in rows:
                 db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", row)
             state.mark_used(db, ended_states, now)
-            for event in events:
-                values = (
-                    uuid7(),
-                    moment,
-                    event.type,
-                    event.agent_id,
-                    json.dumps(event.data),
-                    event.session_id,
-                    event.trace_id,
-                )
-                db.execute(_RECORD, values)
-                if db.last_insert_rowid() % PRUNE_EVERY == 0:
-                    db.execute(_PRUNE, (KEEP_RECORD,))
+            event_record.append(db, events, moment)
 
         await self._database.write(job)
 
@@ -234,7 +194,9 @@ class AgentStore:
             last = await self._fetch(f"SELECT max(seq) FROM (SELECT seq FROM {source})", *values)
             if last == [(None,)]:
                 break
-            lines = await self._read_rows(", ".join(_RECORD_COLUMNS), source, values, _decode_line)
+            lines = await self._read_rows(
+                ", ".join(event_record.COLUMNS), source, values, event_record.decode_line
+            )
             after = last[0][0]
         return list(lines)
 
@@ -292,13 +254,6 @@ def _decode_request(row: tuple[Any, ...]) -> tuple[RequestKey, tuple[AgentHandle
 
 def _decode_approval(row: tuple[Any, ...]) -> Approval:
     return Approval.from_row(json.loads(row[1]))
-
-
-def _decode_line(row: tuple[Any, ...]) -> dict[str, Any]:
-    data = json.loads(row[-1])
-    if not isinstance(data, dict):
-        raise TypeError(type(data))
-    return {**dict(zip(_RECORD_COLUMNS, row, strict=True)), "data": data}
 
 
 def _encode_entry(entry: AgentRecord) -> tuple[str, int, str]:

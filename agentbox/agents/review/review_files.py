@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from agentbox.agents.admission.confinement import resolve_in_box
 from agentbox.agents.review import baseline, journal
 from agentbox.agents.review.apply import ReviewApplier
 from agentbox.agents.review.branch import WORK
 from agentbox.agents.review.change import Review
 from agentbox.agents.review.compare import compare
 from agentbox.agents.runs import home
+from agentbox.agents.runs.confinement import resolve_in_box
 from agentbox.core.files.atomic import read_json, replace
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import BackendError, NotFound

@@ -8,14 +8,14 @@ from typing import Any, Final
 
 import structlog
 
-from agentbox.agents.admission.confinement import protected_dirs, resolve_in_box
 from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.registry.store import LifecycleEvent
+from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.review import branch, pages
 from agentbox.agents.review.apply import Conflicts
 from agentbox.agents.review.branch import Branch, ReportProgress
 from agentbox.agents.review.review_files import ReviewFiles, review_not_found
 from agentbox.agents.runs import home
+from agentbox.agents.runs.confinement import protected_dirs, resolve_in_box
 from agentbox.core.linux.path_opener import Boundary
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import (

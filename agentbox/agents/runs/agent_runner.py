@@ -6,22 +6,21 @@ import time
 from collections.abc import Callable, Mapping
 from copy import deepcopy
 from dataclasses import replace
-from functools import partial
 from typing import Any
 
 import structlog
 
-from agentbox.agents.admission.confinement import workspace_path
-from agentbox.agents.admission.launch_spec import build_launch
 from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.registry.host_state import HostState
-from agentbox.agents.registry.store import LifecycleEvent
 from agentbox.agents.runs import exits, home, restart
+from agentbox.agents.runs.confinement import workspace_path
+from agentbox.agents.runs.launch_spec import build_launch
 from agentbox.agents.runs.limits import BREACHED, LimitWatch
-from agentbox.agents.runs.pump import Pump
+from agentbox.agents.runs.output import AgentOutput
 from agentbox.agents.runs.stdin import Stdin, StdinClosed
 from agentbox.agents.streams.stream_log import StreamLog
-from agentbox.contracts.orchestrator import AgentState, ExitRecord, StreamKind
+from agentbox.contracts.orchestrator import AgentState, ExitRecord
 from agentbox.core import clock
 from agentbox.core.linux.kernel import boot_id
 from agentbox.core.slot_errors import SpawnError
@@ -40,13 +39,11 @@ class AgentRunner:
         self.host, self.entry, self.stream = host, entry, stream
         self.stdin: Stdin | None = None
         self.attached = False
-        self.on_output: Callable[[StreamKind, bytes], None] = lambda kind, data: None
+        self.output = AgentOutput(entry, stream)
         self._limits = LimitWatch(entry, self._on_limit)
         self._pending_events: list[LifecycleEvent] = []  # saved with the end of this generation
-        self._lost_bytes = 0  # bytes of output that could not be stored
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._process: AgentProcess | None = None
-        self._pumps: tuple[Pump, ...] = ()
         self._stop = asyncio.Event()
         self._grace = host.config.grace_seconds
         self._task: asyncio.Task[None] | None = None
@@ -94,7 +91,7 @@ class AgentRunner:
         policy applies."""
         self._revoked = True
         if self._process is not None:
-            self._append_item("state", {"state": "revoked"})
+            self.output.append_item("state", {"state": "revoked"})
             self._process.end(self._grace)
 
     async def wait_for_stop(self) -> None:
@@ -159,54 +156,20 @@ class AgentRunner:
         self._limits.begin(process)
         process.on_denied = self._on_denied
         self.stdin = None if process.stdin is None else Stdin(process.stdin)
-        self._pumps = (
-            Pump(
-                process.stdout,
-                partial(self._store_output, "stdout"),
-                partial(self.stream.is_full, "stdout"),
-            ),
-            Pump(
-                process.stderr,
-                partial(self._store_output, "stderr"),
-                partial(self.stream.is_full, "stderr"),
-            ),
-        )
-        self.stream.on_writable = self._resume_pumps
-
-    def _resume_pumps(self) -> None:
-        for pump in self._pumps:
-            pump.resume()
+        self.output.begin(process)
 
     def _on_denied(self, denials: SyscallDenials) -> None:
         denial = (denials.rule, denials.count, denials.detail, denials.signature)
         self.host.denials.on_denied(self.entry.agent_id, "reaper", *denial)
-
-    def _store_output(self, kind: StreamKind, data: bytes) -> None:
-        """Store output. If the disk fails, the output is lost and reported once at the end; the
-        agent continues."""
-        self.on_output(kind, data)
-        try:
-            self.stream.append(kind, self.entry.generation, data)
-        except OSError as error:
-            if not self._lost_bytes:
-                log.error(
-                    "cannot store output", agent_id=self.entry.agent_id, reason=error.strerror
-                )
-            self._lost_bytes += len(data)
 
     async def _wait_for_exit(self) -> None:
         assert self._process is not None
         ended = await self._process.ended
         self._process = None
         self.host.authorizations.revoke_token(self.entry)
-        for pump in self._pumps:
-            pump.finish()
-        self.stream.on_writable, self._pumps = None, ()  # the stream outlives this object
+        self.output.end()
         if self.stdin is not None:
             self.stdin.close()
-        if self._lost_bytes:
-            self._append_item("state", {"state": "output-lost", "bytes": self._lost_bytes})
-            self._lost_bytes = 0
         self.entry.pid = None
         self.entry.exit_pending = True
         self.entry.exit = exits.exit_record(ended, stop_requested=self.entry.stop_requested)
@@ -269,7 +232,7 @@ class AgentRunner:
 
         def report_progress(files: int) -> None:
             loop.call_soon_threadsafe(
-                self._append_item, "state", {"state": "copying", "files": files}
+                self.output.append_item, "state", {"state": "copying", "files": files}
             )
 
         return report_progress
@@ -277,14 +240,14 @@ class AgentRunner:
     async def _record_end(self, delay: float | None) -> None:
         entry, end = self.entry, self._exit_record()
         if delay is None and (review := await self.host.reviews.seal(entry)) is not None:
-            self._append_item("state", {"state": "review", **review})
+            self.output.append_item("state", {"state": "review", **review})
         entry.state = exits.final_state(end) if delay is None else "backoff"
         entry.over = delay is None
         item: dict[str, Any] = (
             {"state": entry.state} if delay is None else {"state": "backoff", "seconds": delay}
         )
-        self._append_item("state", item)
-        self._append_item("exit", end.to_wire())
+        self.output.append_item("state", item)
+        self.output.append_item("exit", end.to_wire())
         entry.exit_pending = False
         event_type = "agent.lost" if end.reason == "lost" else "agent.exited"
         pending, self._pending_events = self._pending_events, []
@@ -308,21 +271,10 @@ class AgentRunner:
 
     def _set_state(self, state: AgentState, **more: Any) -> None:
         self.entry.state = state
-        self._append_item("state", {"state": state, **more})
-
-    def _append_item(self, kind: StreamKind, value: Mapping[str, Any]) -> None:
-        try:
-            self.stream.append_json(kind, self.entry.generation, value)
-        except OSError as error:
-            log.error(
-                "cannot store state",
-                agent_id=self.entry.agent_id,
-                reason=error.strerror,
-                what=value,
-            )
+        self.output.append_item("state", {"state": state, **more})
 
     def _on_limit(self, event_type: str, details: Mapping[str, Any]) -> None:
-        self._append_item(
+        self.output.append_item(
             "state", {"state": "limit" if event_type == BREACHED else "limit-warning", **details}
         )
         if event_type == BREACHED:

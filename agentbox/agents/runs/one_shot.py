@@ -63,7 +63,7 @@ class OneShotRuns:
         created: list[AgentRunner] = []  # empty if an earlier request started the agent
 
         def on_created(runner: AgentRunner) -> None:
-            runner.on_output = capture.add
+            runner.output.on_output = capture.add
             created.append(runner)
 
         handle = await self._registry.spawn(

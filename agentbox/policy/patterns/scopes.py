@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Final, Literal
 
-from agentbox.policy.patterns.base import ScopePattern
+from agentbox.policy.patterns.base import PatternError, ScopePattern
 from agentbox.policy.patterns.hosts import HostPattern, PortPattern
 from agentbox.policy.patterns.names import NamePattern
 from agentbox.policy.patterns.paths import PathPattern
@@ -29,3 +29,12 @@ def parse(scope: Scope, text: str, operation: str = "") -> ScopePattern:
     if scope == "net":
         return PortPattern.parse(text) if operation == "tcp" else HostPattern.parse(text)
     return NamePattern.parse(scope, text)
+
+
+def is_pattern(scope: Scope, text: str) -> bool:
+    """Whether the scope has a pattern of that text."""
+    try:
+        parse(scope, text)
+    except PatternError:
+        return False
+    return True

@@ -7,29 +7,30 @@ from typing import Final, TypeVar
 from agentbox.policy.policy import Policy, PolicyRule
 from agentbox.policy.rights.authorization import Budget, Right
 from agentbox.policy.rights.grant_set import Grant, GrantSet
-from agentbox.policy.rights.rights import to_policy
+from agentbox.policy.rights.rights import find_allowing_right, to_policy
 
 N = TypeVar("N", int, float)
 _BRANCH: Final = "/.branch"  # a path that no pattern names: its contents are a copy
 
 
-def excess_rights(child: GrantSet, parent: GrantSet, now: float) -> tuple[str, ...]:
-    """The rights of the child that the parent does not have now. Empty = it may be started."""
-    excess = [
-        str(grant)
-        for grant in _comparison_policy(child, parent, now).permissions_beyond(
-            _comparison_policy(parent, parent, now)
-        )
-    ]
-    parent_secrets = _secret_names(parent.secrets, now)
-    excess += [
-        f"secret {name}" for name in _secret_names(child.secrets, now) if name not in parent_secrets
-    ]
-    return tuple(excess)
+class ExcessRights(Exception):
+    """A child would have `rights`, as texts, that its parent does not have."""
+
+    def __init__(self, rights: Sequence[str]) -> None:
+        super().__init__("; ".join(rights))
+        self.rights = tuple(rights)
+
+
+def may_start(parent: GrantSet, name: str, now: float) -> bool:
+    """Whether an agent with these grants may itself start the agent of that table."""
+    return bool(find_allowing_right(parent.checked_rights(now), "agent", "spawn", name))
 
 
 def restrict_to_parent(child: GrantSet, parent: GrantSet, now: float) -> GrantSet:
-    """The child with inherited expiries, approvals, and a budget within the parent's."""
+    """The child with inherited expiries, approvals, and a budget within the parent's. Raises
+    ExcessRights for what the parent does not have now."""
+    if excess := _excess_rights(child, parent, now):
+        raise ExcessRights(excess)
     parent_grants = [grant for grant in parent.grants if not grant.has_ended(now)]
     return replace(
         child,
@@ -85,6 +86,14 @@ def _comparison_policy(grant_set: GrantSet, parent: GrantSet, now: float) -> Pol
     branch = grant_set.workspace == parent.workspace == "branch"
     workspace = f"{_BRANCH}{grant_set.workspace_dir}" if branch else grant_set.workspace_dir
     return to_policy(rights).with_bindings({"$WORKSPACE": (workspace,)})
+
+
+def _excess_rights(child: GrantSet, parent: GrantSet, now: float) -> list[str]:
+    excess = _comparison_policy(child, parent, now).permissions_beyond(
+        _comparison_policy(parent, parent, now)
+    )
+    secrets = _secret_names(child.secrets, now) - _secret_names(parent.secrets, now)
+    return [*map(str, excess), *(f"secret {name}" for name in secrets)]
 
 
 def _limit_expiry(grant: Grant, parent_grants: Sequence[Grant]) -> Grant:

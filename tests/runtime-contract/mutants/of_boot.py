@@ -73,7 +73,7 @@ WRITES_IN_PLACE = module(
 )
 
 UNCONFINED = module(
-    "agentbox.agents.admission.launch_spec",
+    "agentbox.agents.runs.launch_spec",
     "confinement=build_confinement(",
     "confinement=None and build_confinement(",
 )

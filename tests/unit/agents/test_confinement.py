@@ -14,10 +14,11 @@ from support.agent_host import AgentHostBox
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.agents.admission.confinement import PathBindings, build_confinement, resolve_program
-from agentbox.agents.admission.policy import build_grant_set
+from agentbox.agents.admission.admit import UNCOUNTED, Requester, admit
+from agentbox.agents.admission.draft import Inputs
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.runs.confinement import PathBindings, build_confinement, resolve_program
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.deadline import Deadline
 from agentbox.core.ids import uuid7
@@ -283,5 +284,10 @@ def _entry(config: HostConfig) -> AgentRecord:
         limits=Limits(),
         principal="",
         request_id="",
-        grant_set=build_grant_set(spec, config),
+        grant_set=admit(
+            spec,
+            Requester(principal="", request_id=""),
+            Inputs(config=config, now=0),
+            UNCOUNTED,
+        ).grant_set,
     )

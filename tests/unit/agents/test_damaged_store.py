@@ -13,9 +13,11 @@ from agentbox.agents.approvals.request import ApprovalRequest
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.agent_registry import AgentRegistry
+from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.reconcile import resume_agents
-from agentbox.agents.registry.store import AgentStore, LifecycleEvent
+from agentbox.agents.registry.retention import surplus_agents
+from agentbox.agents.registry.store import AgentStore
 from agentbox.agents.states.state import StoredState
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
@@ -146,6 +148,6 @@ async def test_an_agent_whose_parent_is_damaged_does_not_start_again(
     await table.load()
     resume_agents(table)
     assert [one.stop_requested for one in table.entries.values()] == [False, True]
-    assert not list(table._surplus())
+    assert not list(surplus_agents(table.host, table.streams))
     await table.close()
     assert table.entries["c"].over

@@ -12,13 +12,13 @@ import pytest_asyncio
 from support import tables
 
 from agentbox.agents.config import HostConfig
-from agentbox.agents.registry import denial_rates
-from agentbox.agents.registry import store as store_of_agents
+from agentbox.agents.registry import denial_rates, event_record
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.denial_rates import EVENT_SECONDS
 from agentbox.agents.registry.denials import MAX_NAMES, MAX_RULES, MAX_SERIES, DenialLedger
+from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.registry.host_state import HostState
-from agentbox.agents.registry.store import AgentStore, LifecycleEvent
+from agentbox.agents.registry.store import AgentStore
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import InvalidTransition, QuotaExceeded, SpawnError
@@ -283,8 +283,8 @@ async def test_events_that_nobody_takes_are_bounded_and_refusals_go_first(
     host: HostState, monkeypatch: Any
 ) -> None:
     """The store grows no further, and a flood of refusals displaces nothing of what became of agents."""
-    monkeypatch.setattr(store_of_agents, "KEEP_RECORD", 60)
-    monkeypatch.setattr(store_of_agents, "PRUNE_EVERY", 10)
+    monkeypatch.setattr(event_record, "KEEP_RECORD", 60)
+    monkeypatch.setattr(event_record, "PRUNE_EVERY", 10)
     for number in range(100):
         happened = [LifecycleEvent("policy.denied", "a", {"n": number})] * 4
         if number % 2 == 0:

@@ -3,9 +3,8 @@ own directory."""
 
 from pathlib import Path
 
-from agentbox.agents.admission import injected_env
 from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.runs import home
+from agentbox.agents.runs import home, injected_env
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
 from agentbox.policy.rights.authorization import Right

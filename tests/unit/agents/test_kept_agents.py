@@ -8,7 +8,7 @@ from support import tables
 
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.registry.agent_registry import select_surplus
+from agentbox.agents.registry.retention import select_surplus
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
 

@@ -19,10 +19,11 @@ from support.agent_family import MANIFEST, NAMES
 from support.plans import plan_of
 from support.right_samples import BOUNDS, CHECKED, KERNEL
 
-from agentbox.agents.admission.admit import Requester, admit
+from agentbox.agents.admission.admit import Requester
 from agentbox.agents.authorization import metering
 from agentbox.agents.authorization.revoker import GrantRevoker
 from agentbox.agents.config import HostConfig
+from agentbox.agents.registry.admissions import admit_agent
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.store import AgentStore
@@ -92,7 +93,7 @@ class RightsMachine(RuleBasedStateMachine):
     def spawned(self, spec: AgentSpec, principal: str = "urn:op") -> None:
         async def spawn() -> AgentRecord | None:
             try:
-                entry = admit(
+                entry, _ = admit_agent(
                     self.host, spec, Requester(principal=principal, request_id="r"), once=False
                 )
             except AdapterError:
@@ -146,8 +147,11 @@ class RightsMachine(RuleBasedStateMachine):
         parent = None
         for name, mine in list(zip(NAMES, bounds, strict=True))[:size]:
             known = len(self.order)
-            self.spawned(AgentSpec(name=name, parent_id=parent, constraints=tuple(mine)))
+            self.spawned(
+                AgentSpec(name=name, agent=name, parent_id=parent, constraints=tuple(mine))
+            )
             if len(self.order) == known:
+                assert parent or mine, "a root without constraints is admitted"
                 return
             parent = self.order[-1]
 
@@ -158,7 +162,9 @@ class RightsMachine(RuleBasedStateMachine):
         if (parent := self.pick(at)) is not None:
             principal = f"urn:agentbox:agent:{parent.agent_id}" if itself else "urn:op"
             self.spawned(
-                AgentSpec(name=name, parent_id=parent.agent_id, constraints=tuple(bounds)),
+                AgentSpec(
+                    name=name, agent=name, parent_id=parent.agent_id, constraints=tuple(bounds)
+                ),
                 principal,
             )
 

@@ -1,14 +1,14 @@
-"""Builds the launch of an agent: profile, limits, directory, environment. Rejects with typed
-errors."""
+"""Builds the launch of an agent: confinement, limits, directory, environment."""
 
 import os
 import time
-from dataclasses import fields
 from pathlib import Path, PurePosixPath
-from typing import Any
 
-from agentbox.agents.admission import injected_env
-from agentbox.agents.admission.confinement import (
+from agentbox.agents.config import HostConfig
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.review.branch import Branch
+from agentbox.agents.runs import home, injected_env
+from agentbox.agents.runs.confinement import (
     PathBindings,
     build_confinement,
     protected_dirs,
@@ -16,36 +16,13 @@ from agentbox.agents.admission.confinement import (
     resolve_program,
     workspace_path,
 )
-from agentbox.agents.config import HostConfig
-from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.review.branch import Branch
-from agentbox.agents.runs import home
-from agentbox.contracts.orchestrator import Limits
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, open_directory
-from agentbox.core.slot_errors import QuotaExceeded, SpawnError
-from agentbox.plan.tables import LimitsPlan
+from agentbox.core.slot_errors import SpawnError
 from agentbox.policy.rights import environment
 from agentbox.sandbox.launcher.orphans import MARK
 from agentbox.sandbox.spec import Launch
 
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
-
-
-def effective_limits(requested: Limits, maximum: LimitsPlan, *, once: bool, admin: bool) -> Limits:
-    """Every field set: the requested value, else that of `maximum`. Exceeding one requires scope
-    admin, else QuotaExceeded."""
-    wall = "run_wall_seconds" if once else "agent_wall_seconds"
-    ceilings = {
-        name: getattr(maximum, wall if name == "wall_seconds" else name) for name in _LIMIT_NAMES
-    }
-    effective: dict[str, Any] = {}
-    for name, ceiling in ceilings.items():
-        value = getattr(requested, name)
-        key = f"limits.{wall if name == 'wall_seconds' else name}"
-        effective[name] = (
-            ceiling if value is None else _check_ceiling(name, value, ceiling, key, admin=admin)
-        )
-    return Limits(**effective)
 
 
 def build_launch(
@@ -148,23 +125,3 @@ def _cwd(entry: AgentRecord, config: HostConfig, workspace: Path) -> Path:
         else config.paths.resolve(requested)
     )
     return workspace / path.relative_to(shared) if path.is_relative_to(shared) else path
-
-
-_LIMIT_NAMES = tuple(field.name for field in fields(Limits))
-
-
-def _check_ceiling(
-    name: str, value: float, ceiling: float | None, key: str, *, admin: bool
-) -> float:
-    is_wall_clock = name == "wall_seconds"
-    unbounded = is_wall_clock and value == 0
-    if ceiling and not admin and (value > ceiling or unbounded):
-        raise QuotaExceeded(
-            f"cannot raise {key} to {value:g}: the maximum is {ceiling:g}",
-            hint="lower it, or use an admin token",
-            limit=name,
-            observed=value,
-            cap=ceiling,
-            config_path=key,
-        )
-    return value

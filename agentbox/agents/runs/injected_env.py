@@ -14,8 +14,7 @@ from agentbox.core.errors import AgentboxError
 from agentbox.core.files.atomic import replace
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import SpawnError
-from agentbox.policy.patterns.base import PatternError
-from agentbox.policy.patterns.scopes import parse
+from agentbox.policy.patterns.scopes import is_pattern
 from agentbox.policy.rights.rights import find_allowing_right
 
 SECRETS_VARIABLE: Final = "AGENTBOX_SECRETS"
@@ -67,18 +66,9 @@ def remove_secret(paths: Paths, agent_id: str, name: str) -> None:
         os.unlink(name, dir_fd=_open(stack, _DIRECTORY, temp))
 
 
-def is_variable(text: str) -> bool:
-    """Whether the scope env has a pattern for that name."""
-    try:
-        parse("env", text)
-    except PatternError:
-        return False
-    return True
-
-
 def _is_passed(entry: AgentRecord, name: str) -> bool:
     """True for a name in an ad hoc spec that no pattern can match."""
-    return not entry.grant_set.agent and not is_variable(name)
+    return not entry.grant_set.agent and not is_pattern("env", name)
 
 
 def _open(stack: contextlib.ExitStack, path: Path | str, parent_fd: int | None) -> int:

@@ -1,0 +1,90 @@
+"""What admission decides on, and what it has decided so far. All of it is frozen."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from agentbox.agents.config import HostConfig
+from agentbox.contracts.orchestrator import DEFAULT, AgentSpec, AgentState, Limits
+from agentbox.plan.tables import AgentPlan, LimitsPlan
+from agentbox.policy.rights.authorization import PRINCIPAL
+from agentbox.policy.rights.grant_set import GrantSet
+
+TASK_PREFIX = (
+    "task:"  # prefix of the request ids of tasks, whose runs are single whatever the manifest says
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Requester:
+    """Who requests an agent, under which id, and whether the limits of the manifest apply. For a
+    task, `submitter` is who submitted it and `state_id` the state that all of its attempts use.
+    `session_id` and `trace_id` belong to the call; "" means none yet."""
+
+    principal: str
+    request_id: str
+    admin: bool = False
+    submitter: str = ""
+    submitter_admin: bool = False
+    state_id: str = ""
+    session_id: str = ""
+    trace_id: str = ""
+
+    @property
+    def is_agent(self) -> bool:
+        return self.principal.startswith(PRINCIPAL)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parent:
+    """The parent of a new agent, as of the request. `over`: no generation will follow."""
+
+    agent_id: str
+    name: str
+    state: AgentState
+    over: bool
+    depth: int
+    limits: Limits
+    grant_set: GrantSet
+    session_id: str
+    trace_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Usage:
+    """What the host has, and what its agents use of it. The default admits nobody."""
+
+    running: Mapping[str, int] = field(
+        default_factory=dict
+    )  # agents that are not over, by name in [agents]; "" for ad hoc programs
+    open_files: int = 0  # that agent-host may have
+    disk_free: int = 0  # bytes of the file system of the state
+    disk_size: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Inputs:
+    """Everything that decides beside spec and requester. `now` in Unix seconds; `once`: the agent
+    is a one-shot run; `parent` is None if the spec names none, or one that does not exist."""
+
+    config: HostConfig
+    now: float
+    once: bool = False
+    parent: Parent | None = None
+    usage: Usage = Usage()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Draft:
+    """An agent in the making. Each step returns a copy with more fields decided; the last one is
+    the agent to start."""
+
+    spec: AgentSpec
+    requester: Requester
+    ceiling: LimitsPlan  # default and maximum of each limit
+    table: AgentPlan | None = None  # None for an ad hoc program
+    parent: Parent | None = None
+    limits: Limits = DEFAULT
+    grant_set: GrantSet = field(default_factory=GrantSet)
+
+
+Step = Callable[[Draft, Inputs], Draft]
