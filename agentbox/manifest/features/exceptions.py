@@ -156,8 +156,7 @@ def _join_rows(
 def _join_tmpfs(left: TmpfsTable, right: TmpfsTable) -> TmpfsTable:
     """The larger size, the bits of both modes, executable if either is."""
     mode = f"{int(left.mode, 8) | int(right.mode, 8):04o}"
-    larger = max((left.size, right.size), key=lambda size: size.bytes)
-    return replace(left, size=larger, mode=mode, exec=left.exec or right.exec)
+    return replace(left, size=max(left.size, right.size), mode=mode, exec=left.exec or right.exec)
 
 
 def _join_volume(left: VolumeTable, right: VolumeTable) -> VolumeTable:
