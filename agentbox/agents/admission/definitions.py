@@ -10,10 +10,11 @@ from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.slot_errors import PermissionDenied, QuotaExceeded, SpawnError
+from agentbox.manifest.tables.agents import AgentTable
 from agentbox.plan.tables import AgentPlan, LimitsPlan
 from agentbox.policy.rights.authorization import PRINCIPAL
 
-DEFAULT_PROFILE: Final = "sandboxed"
+DEFAULT_PROFILE: Final = AgentTable.profile
 _MANIFEST_FIELDS: Final = ("argv", "profile", "cwd", "env", "restart", "workspace")
 
 
