@@ -24,6 +24,7 @@ from agentbox.adapters.runtime.slots import Slots
 from agentbox.core.logging import configure
 from agentbox.core.paths import Paths
 from agentbox.core.records.plain import to_plain
+from agentbox.manifest.slot_options import options_class
 from agentbox.policy.redaction.redactor import build_redactor
 
 PRIVACY = {
@@ -53,6 +54,11 @@ class Room:
     def name(self) -> str:
         return f"{self.slot} {self.use}"
 
+    def _options(self, name: SlotName, use: str) -> dict[str, Any]:
+        """Those of all rooms that the implementation has, and those of this one."""
+        given = {**OPTIONS.get(name, {}), **(self.options if name == self.slot else {})}
+        return {key: given[key] for key in options_class(name, use).names() if key in given}
+
     def container(self) -> Slots:
         """The slot, and the journal of the box."""
         configure("bench", "error")
@@ -60,7 +66,7 @@ class Room:
         configs = {
             name: SlotConfig(
                 slot=name, use=uses[name], required=False, paths=Paths(self.prefix), box="bench", limits=to_plain(tables.limits()),
-                options={**OPTIONS.get(name, {}), **(self.options if name == self.slot else {})},
+                options=options_class(name, uses[name])(**self._options(name, uses[name])),
                 secrets=self.secrets if name == self.slot else {},
             )
             for name in SLOTS

@@ -19,15 +19,14 @@ from pathlib import Path
 import sandbox_peers
 from agentbox_testkit.wait import wait_until
 from measure import Claim, write_results
-from support import tables
 from support.agent_host import AgentHostBox
+from support.host_configs import host_config
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents.admission.admit import UNCOUNTED, Requester, admit
 from agentbox.agents.admission.draft import Inputs
-from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.runs.confinement import PathBindings, build_confinement
 from agentbox.contracts.orchestrator import DEFAULT, AgentSpec, Orchestrator
@@ -113,7 +112,7 @@ async def latencies(
 def sandboxed(paths: Paths) -> Confinement:
     """What the default profile tells the kernel."""
     config, spec = (
-        HostConfig(paths=paths, limits=tables.limits()),
+        host_config(paths),
         AgentSpec(name="true", argv=(_TRUE,), profile="sandboxed"),
     )
     entry = AgentRecord(
@@ -186,11 +185,8 @@ async def run(count: int, python: Path | None, older: Path | None) -> None:
     with tempfile.TemporaryDirectory() as folder:
         box = AgentHostBox(Path(folder))
         box.start()
-        config = SlotConfig(
-            slot="orchestrator", use="local-process", required=True, paths=box.paths
-        )
         adapter, launcher = (
-            LocalProcessOrchestrator(config, Deps(metrics=Metrics())),
+            LocalProcessOrchestrator(box.slot_config(), Deps(metrics=Metrics())),
             LauncherClient(),
         )
         before = started_by(older) if older else None

@@ -30,7 +30,7 @@ from measure import Claim, write_results
 from support.agent_host import MIB, AgentHostBox
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.deadline import Deadline
@@ -182,10 +182,7 @@ async def sample(ask: Ask, argv: list[str], reaper: int = 0) -> Sample:
 
 async def measure(box: AgentHostBox, folder: Path, runs: int, python: Path | None) -> list[Claim]:
     """All kinds of all three; the first turn of each is not counted."""
-    adapter = LocalProcessOrchestrator(
-        SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths),
-        Deps(metrics=Metrics()),
-    )
+    adapter = LocalProcessOrchestrator(box.slot_config(), Deps(metrics=Metrics()))
     await adapter.open(Deadline.after(5))
     workspace, claims = box.paths.workspace, list[Claim]()
     todo = works(workspace)

@@ -1,7 +1,7 @@
 """Configuration of agent-host, from the plan."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -9,9 +9,10 @@ from agentbox.core.paths import Paths, environment
 from agentbox.core.records.plain import build, to_plain
 from agentbox.core.rpc.messages import LIVE_LIMITS
 from agentbox.core.storage.store_record import StoreRecord
-from agentbox.manifest.gateway_port import GATEWAY_PORT
+from agentbox.manifest.slot_options import ProcessOptions
 from agentbox.plan.model import Plan
 from agentbox.plan.network import gateway_port, loopback_targets
+from agentbox.plan.slots import slot_options
 from agentbox.plan.tables import AgentPlan, LimitsPlan, PolicyPlan, ProviderPlan
 from agentbox.policy.limits.reserve import agent_memory, agent_tasks
 
@@ -21,23 +22,28 @@ SCALE_HOOK = "AGENTBOX_TEST_CLOCK_SCALE"
 
 @dataclass(frozen=True, kw_only=True)
 class HostConfig:
-    """Limits of this host. `limits` are the default and maximum of every agent."""
+    """Limits of this host. `limits` are the default and maximum of every agent. What comes from the
+    manifest has its default there.
+    """
 
     paths: Paths
     limits: LimitsPlan
-    feature_env: Mapping[str, str] = field(
-        default_factory=dict
-    )  # of the features, never a credential
-    agents: Mapping[str, AgentPlan] = field(default_factory=dict)
-    policies: Mapping[str, PolicyPlan] = field(default_factory=dict)
-    providers: Mapping[str, ProviderPlan] = field(default_factory=dict)
-    egress_allow: tuple[str, ...] = ()  # patterns of `egress.allow`, the maximum of every agent
-    gateway_port: int = GATEWAY_PORT  # on 127.0.0.1
-    max_agents: int = 100
-    max_depth: int = 5
-    grace_seconds: float = 5
-    log_level: str = "info"
-    dev: bool = False
+    feature_env: Mapping[str, str]  # of the features, never a credential
+    agents: Mapping[str, AgentPlan]
+    policies: Mapping[str, PolicyPlan]
+    providers: Mapping[str, ProviderPlan]
+    egress_allow: tuple[str, ...]  # patterns of `egress.allow`, the maximum of every agent
+    gateway_port: int  # on 127.0.0.1
+    max_agents: int
+    max_depth: int
+    grace_seconds: float
+    log_level: str
+    dev: bool
+    box_tasks: int  # processes and threads of all agents together; 0 = unlimited
+    box_memory: int  # bytes of all agents together; 0 = unlimited
+    closed_ports: tuple[int, ...]  # of the box: agents may neither bind nor connect to them
+    target_ports: tuple[int, ...]  # of loopback services in the manifest, likewise
+    writable_dirs: tuple[str, ...]  # anybody in the box may write there
     clock_scale: float = 1  # divides the delays before restarts; a test hook
     test_hooks: bool = False
     keep_ended: int = 200  # agents that have ended, with their output
@@ -46,15 +52,6 @@ class HostConfig:
         16 << 20
     )  # characters of their specs, each of which may be as long as a request
     directory: str = "orchestrator"  # below the state of the box
-    box_tasks: int = 0  # processes and threads of all agents together; 0 = unlimited
-    box_memory: int = 0  # bytes of all agents together; 0 = unlimited
-    closed_ports: tuple[
-        int, ...
-    ] = ()  # ports of the box that agents may neither bind nor connect to
-    target_ports: tuple[int, ...] = ()  # ports of loopback services in the manifest, likewise
-    writable_dirs: tuple[
-        str, ...
-    ] = ()  # directories that anybody in the box may write, from the plan
 
     @property
     def state_dir(self) -> Path:
@@ -76,10 +73,8 @@ class HostConfig:
 
     @classmethod
     def from_plan(cls, plan: Plan, paths: Paths) -> Self:
-        """Options missing from the plan keep their defaults. Test hooks need a plan that allows
-        them."""
-        options = plan.slots["orchestrator"].options
-        overrides = {name: options[name] for name in LIVE_LIMITS if name in options}
+        """Test hooks need a plan that allows them."""
+        options = ProcessOptions.of(slot_options(plan.slots, "orchestrator"))
         scale = float(environment().get(SCALE_HOOK, "1")) if plan.test_hooks else 1.0
         level = plan.observability.log_level
         feature_env = {
@@ -105,7 +100,9 @@ class HostConfig:
             box_tasks=agent_tasks(plan.resources.pids),
             box_memory=agent_memory(plan.resources.memory, sum(mount.size for mount in plan.tmpfs)),
             writable_dirs=plan.writable_roots,
-            **overrides,
+            max_agents=options.max_agents,
+            max_depth=options.max_depth,
+            grace_seconds=options.grace_seconds,
         )
 
 

@@ -94,8 +94,8 @@ class Operation:
     given; `extra` has members of it that are no arguments, `body_text` replaces the method's
     docstring as its description. `body_limit` is in bytes, None = `api.max_body`. `response` and
     `last` name records: by default that of the method's result; a stream ends with `last`.
-    `deadline_s` limits a call of the slot; `deadline_from` is an argument whose value is added, and
-    the slot option used if it is None. `redact` and `identifiers` are JSON pointers into the
+    `deadline_s` limits a call of the slot; `deadline_from` is an argument whose value is added; if
+    it is None, the grace period of agents. `redact` and `identifiers` are JSON pointers into the
     arguments (`*`: each item, `/**`: each string below, keys included). `audit`: a write is
     journalled after its effect; `intent`: the type of the event journalled before it.
     """
@@ -119,7 +119,7 @@ class Operation:
     listener: Literal["api", "metrics"] = "api"
     agent: AgentAccess | None = None
     deadline_s: float = 5
-    deadline_from: tuple[str, str] | None = None
+    deadline_from: str = ""
     idempotent: bool = False
     audit: bool = False
     intent: str = ""

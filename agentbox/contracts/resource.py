@@ -97,7 +97,7 @@ class Resource:
             raise self._error(f"{row.name} is {row.kind}, but its method is not")
         arguments = self.signature(row.name).parameters
         used = [pointer.split("/")[1] for pointer in (*row.redact, *row.identifiers)]
-        used += row.deadline_from[:1] if row.deadline_from else ()
+        used += [row.deadline_from] if row.deadline_from else []
         if unknown := [name for name in used if name not in arguments]:
             raise self._error(f"{row.name} has no argument {unknown[0]}")
         members = self.members(row.name)

@@ -26,7 +26,6 @@ from agentbox.policy.rights.wire import authorization_from_json
 log = structlog.get_logger()
 _CONNECT_SECONDS = 10.0
 _CALL_SECONDS = 5.0
-_APPROVAL_SECONDS = 120.0
 _MIN_PAUSE, _MAX_PAUSE = 0.05, 2.0  # seconds between connection attempts, doubling
 
 _RunKey = tuple[str, int]  # agent, generation
@@ -138,9 +137,7 @@ class AuthorizationCache:
             "words": reason,
             "hold": for_next_use,
         }
-        timeout = (
-            float(current.limits.get("approval_timeout_seconds", _APPROVAL_SECONDS)) + _CALL_SECONDS
-        )
+        timeout = float(current.limits["approval_timeout_seconds"]) + _CALL_SECONDS
         try:
             await self._call("approval.ask", request, timeout)
         except (PermissionDenied, ValidationError) as error:

@@ -4,22 +4,25 @@ boot imports this.
 """
 
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
 from agentbox.manifest.declarations.constraints import Form, MinItems, Pattern, Range
 
 _UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
 
-class Size(str):
-    """A size as written: `<n>KiB`, `<n>MiB`, `<n>GiB` or `<n>TiB`."""
+class Size(int):
+    """Bytes, written `<n>KiB`, `<n>MiB`, `<n>GiB` or `<n>TiB`. Raises ValueError for others."""
 
-    __slots__ = ()
+    text: str
 
-    @property
-    def bytes(self) -> int:
-        """The size in bytes. Raises ValueError for an invalid size."""
-        return size_bytes(self)
+    def __new__(cls, text: str) -> Self:
+        size = super().__new__(cls, size_bytes(text))
+        size.text = text
+        return size
+
+    def __str__(self) -> str:
+        return self.text
 
 
 def size_bytes(text: str) -> int:

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from agentbox.manifest.slot_options import BridgeOptions, Database, Endpoint
 from agentbox.plan.model import Destination, SlotPlan
+from agentbox.plan.slots import slot_options
 
 _HTTPS = 443
 _POSTGRES = 5432  # default port of a connection string; the string itself is a secret
@@ -27,14 +29,15 @@ def destinations(
 
 
 def _slots(values: Mapping[str, Any], slots: Mapping[str, SlotPlan]) -> Iterator[Destination]:
-    for name, slot in slots.items():
+    for name in slots:
         owner = f"adapters.{name}"
-        if slot.use == "external-pg":
-            yield Destination(owner=owner, host="", port=_POSTGRES, private=True)
-        elif url := slot.options.get("endpoint", ""):
-            yield _url_destination(f"{owner}.endpoint", url)
-        elif url := _option_value("--url", slot.options.get("command", ())):
-            yield _url_destination(f"{owner}.command", url)
+        match slot_options(slots, name):
+            case Database():
+                yield Destination(owner=owner, host="", port=_POSTGRES, private=True)
+            case Endpoint(endpoint=url) if url:
+                yield _url_destination(f"{owner}.endpoint", url)
+            case BridgeOptions(command=command) if url := _option_value("--url", command):
+                yield _url_destination(f"{owner}.command", url)
 
 
 def _option_value(option: str, command: Sequence[str]) -> str:

@@ -168,12 +168,12 @@ class ResourcesPlan:
 @dataclass(frozen=True, kw_only=True)
 class SlotPlan:
     """A resolved slot: `options` are the keys of `[adapters.<slot>]` that its implementation reads,
-    sizes in bytes.
+    sizes in bytes; `plan.slots.slot_options` makes them a record.
     """
 
     use: str
     required: bool
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, bool | int | str | tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

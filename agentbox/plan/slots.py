@@ -1,11 +1,12 @@
 """The five slots as resolved: implementation, whether required, and the options that this
-implementation reads. The tables of the manifest are imported only to make a plan, and for a key
-that a plan lacks: a box starts without them.
+implementation reads. The plan has them as plain data; readers get them as a record.
 """
 
 from collections.abc import Mapping
 from typing import Any
 
+from agentbox.manifest.declarations.options import Options
+from agentbox.manifest.slot_options import IMPLEMENTATIONS, options_class
 from agentbox.plan.model import SlotPlan
 
 
@@ -13,26 +14,17 @@ def resolve_slots(adapters: Mapping[str, Mapping[str, Any]]) -> dict[str, SlotPl
     """`adapters` is the effective table `[adapters]`, sizes in bytes. A slot that is off is never
     required.
     """
-    from agentbox.manifest.tables.slots import SLOTS
-
-    return {name: _slot(name, adapters[name]) for name in SLOTS}
+    return {name: _slot(name, adapters[name]) for name in IMPLEMENTATIONS}
 
 
 def _slot(name: str, table: Mapping[str, Any]) -> SlotPlan:
-    from agentbox.manifest.tables.slots import options_of
-
     use = str(table["use"])
-    options = {key: table[key] for key in sorted(options_of(name, use))}
+    options = {key: table[key] for key in sorted(options_class(name, use).names())}
     return SlotPlan(use=use, required=bool(table["required"]) and use != "off", options=options)
 
 
-def slot_option(slot: str, options: Mapping[str, Any], name: str) -> Any:
-    """The value of a key of `[adapters.<slot>]`, a size in bytes. The options of a plan have every
-    key of the chosen implementation; another key has the manifest's default.
+def slot_options(slots: Mapping[str, SlotPlan], name: str) -> Options:
+    """The options of a slot, as a record of the class of its implementation. Raises TypeError for
+    one that this does not read.
     """
-    value = options.get(name)
-    if value is None:
-        from agentbox.manifest.tables.slots import default_option
-
-        return default_option(slot, name)
-    return value
+    return options_class(name, slots[name].use)(**slots[name].options)

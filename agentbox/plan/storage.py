@@ -22,7 +22,7 @@ def baseline_tmpfs(resources: ResourcesTable) -> tuple[TmpfsPlan, ...]:
     and owned by uid 1000.
     """
     rows = baseline_mounts(resources.tmp_size, resources.log_size)
-    return tuple(TmpfsPlan(target=row.target, size=row.size.bytes, mode=row.mode) for row in rows)
+    return tuple(TmpfsPlan(target=row.target, size=int(row.size), mode=row.mode) for row in rows)
 
 
 def baseline_volumes() -> tuple[VolumePlan, ...]:

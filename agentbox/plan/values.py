@@ -15,7 +15,7 @@ def sizes_to_bytes(value: Any) -> Any:
         return {name: sizes_to_bytes(item) for name, item in value.items()}
     if isinstance(value, tuple | list):
         return [sizes_to_bytes(item) for item in value]
-    return value.bytes if isinstance(value, Size) else value
+    return int(value) if isinstance(value, Size) else value
 
 
 def flatten_keys(value: Any, prefix: str = "") -> dict[str, Any]:

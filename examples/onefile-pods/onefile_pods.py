@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 
 import apsw
+from onefile_options import OneFileOptions
 
 from agentbox.adapters.pods.conditions import Conditions
 from agentbox.adapters.pods.json_patch import JSON_PATCH, apply_patch, parse_operations
@@ -39,20 +40,19 @@ META = "path, type, etag, size, modified"
 class OneFilePods(Adapter):
     """A container's path ends with /, and its row has neither tag nor size."""
 
+    cfg: SlotConfig[OneFileOptions]
     slot = "pods"
     impl = "onefile"
     capabilities = frozenset(
         {"patch.json", "etag.strong", "etag.on_write", "range", "list.paged", "quota"}
     )
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[OneFileOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._db = Database(cfg.directory / "pods.db", MIGRATIONS, self.slot, self.impl)
-        self._cap = int(cfg.option("max_object", 1 << 20))
-        self._quota = {
-            "quota": int(cfg.option("quota", 1 << 30)),
-            "quota_objects": int(cfg.option("quota_objects", 1_000_000)),
-        }
+        options = cfg.options
+        self._cap = options.max_object
+        self._quota = {"quota": options.quota, "quota_objects": options.quota_objects}
 
     async def open(self, deadline: Deadline) -> None:
         await self._db.open()

@@ -10,8 +10,9 @@ import sys
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from importlib import import_module
+from inspect import get_annotations
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from agentbox.adapters.runtime.adapter import (
     Adapter,
@@ -25,12 +26,14 @@ from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.registry import resolve
 from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
+from agentbox.manifest.declarations.options import Options
 
 
 class LocalStore:
     """A store below a prefix: creates and opens instances, and destroys their data.
 
-    `impl` is in the registry, or `module:Class` for another class.
+    `impl` is in the registry, or `module:Class` for another class. `options` are keys of the
+    options class that the class annotates its `cfg` with; the others have their defaults.
     """
 
     def __init__(
@@ -42,6 +45,7 @@ class LocalStore:
         clock: Clock | None = None,
         options: Mapping[str, Any] | None = None,
         secrets: Mapping[str, str] | None = None,
+        box_at_host: str = "",
     ) -> None:
         self.cfg = SlotConfig(
             slot=slot,
@@ -49,7 +53,8 @@ class LocalStore:
             required=False,
             paths=Paths(prefix),
             box="test",
-            options=options or {},
+            box_at_host=box_at_host,
+            options=options_of(self.class_of(slot, impl))(**(options or {})),
             secrets=secrets or {},
         )
         self.prefix = prefix
@@ -58,7 +63,7 @@ class LocalStore:
 
     def with_options(self, **options: Any) -> "LocalStore":
         """Adds options for the next instances; returns this store."""
-        self.cfg = replace(self.cfg, options={**self.cfg.options, **options})
+        self.cfg = replace(self.cfg, options=self.cfg.options.changed(**options))
         return self
 
     def with_secrets(self, **secrets: str) -> "LocalStore":
@@ -73,7 +78,7 @@ class LocalStore:
             self.cfg.use,
             self.prefix / name,
             clock=self._clock,
-            options=self.cfg.options,
+            options=vars(self.cfg.options),
             secrets=self.cfg.secrets,
         )
 
@@ -90,11 +95,18 @@ class LocalStore:
         """Discards the record of the stored data, as an operator does to start over."""
         (self.directory.parent / "stores" / f"{self.cfg.slot}.json").unlink()
 
+    def class_of(self, slot: SlotName, impl: str) -> type[Adapter]:
+        """The class under test."""
+        if ":" not in impl:
+            return resolve(slot, impl)
+        module, name = impl.split(":")
+        adapter_class: type[Adapter] = getattr(import_module(module), name)
+        return adapter_class
+
     def make(self) -> Any:
         """Return an instance that is not open."""
-        adapter = _class_of(self.cfg.slot, self.cfg.use)(
-            self.cfg, Deps(metrics=Metrics(), clock=self._clock)
-        )
+        kind = self.class_of(self.cfg.slot, self.cfg.use)
+        adapter = kind(self.cfg, Deps(metrics=Metrics(), clock=self._clock))
         self._opened.append(adapter)
         return adapter
 
@@ -129,7 +141,8 @@ class LocalStore:
             self.cfg.slot,
             self.cfg.use,
             str(self.prefix),
-            json.dumps(dict(self.cfg.options)),
+            json.dumps(vars(self.cfg.options)),
+            self.cfg.box_at_host,
             work,
             *arguments,
             stdin=asyncio.subprocess.PIPE,
@@ -146,9 +159,10 @@ class LocalStore:
             await process.communicate()
 
 
-def _class_of(slot: SlotName, impl: str) -> type[Adapter]:
-    if ":" not in impl:
-        return resolve(slot, impl)
-    module, name = impl.split(":")
-    adapter_class: type[Adapter] = getattr(import_module(module), name)
-    return adapter_class
+def options_of(adapter_class: type[Adapter]) -> type[Options]:
+    """The options class of an adapter: that of its `cfg`."""
+    for kind in adapter_class.__mro__:
+        if (hint := get_annotations(kind, eval_str=True).get("cfg")) is not None:
+            options: type[Options] = get_args(hint)[0]
+            return options
+    raise TypeError(f"{adapter_class.__name__} has no annotation of cfg")

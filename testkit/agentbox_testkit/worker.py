@@ -1,7 +1,7 @@
 """A process that works on a local store and prints each acknowledged item as a JSON line.
 
-`python -m agentbox_testkit.worker SLOT IMPL PREFIX OPTIONS WORK [ARGUMENT...]`; the first line on
-stdin is the slot's credentials, as JSON. Tests kill it.
+`python -m agentbox_testkit.worker SLOT IMPL PREFIX OPTIONS BOX WORK [ARGUMENT...]`: BOX is
+`box_at_host`; the first line on stdin is the slot's credentials, as JSON. Tests kill it.
 """
 
 import asyncio
@@ -196,13 +196,16 @@ WORK: Mapping[str, Callable[..., Awaitable[None]]] = {
 }
 
 
-async def main(slot: str, impl: str, prefix: str, options: str, work: str, *arguments: str) -> None:
+async def main(
+    slot: str, impl: str, prefix: str, options: str, box: str, work: str, *arguments: str
+) -> None:
     store = LocalStore(
         cast(SlotName, slot),
         impl,
         Path(prefix),
         options=json.loads(options),
         secrets=json.loads(sys.stdin.readline()),
+        box_at_host=box,
     )
     adapter = await store.open()
     try:

@@ -243,7 +243,7 @@ async def test_V14_delivered_segments_go_where_they_are_not_kept(store, reader, 
 
 async def test_V14_a_sink_may_come_later_and_change(store, reader, name, line):
     """Without an address it is degraded in time and appends; `adopt` brings one without a moment of rest."""
-    endpoint = store.cfg.option("endpoint", "")
+    endpoint = store.cfg.options.endpoint
     adapter = await store.with_options(endpoint="").open()
     await fill(adapter, 10)
     assert (await wait_for_trouble(adapter)).held == "no mesh session"

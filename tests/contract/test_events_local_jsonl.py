@@ -100,7 +100,7 @@ def test_a_full_file_system(tmp_path, sync):
     script = """
         mount -t tmpfs -o size=5m none "$1"
         trap 'umount "$1"' EXIT
-        "$2" -m agentbox_testkit.worker events local-jsonl "$1" "$3" fill-disk "$1"
+        "$2" -m agentbox_testkit.worker events local-jsonl "$1" "$3" "" fill-disk "$1"
     """
     own = (
         [] if os.geteuid() == 0 else ["unshare", "--user", "--map-root-user", "--mount"]

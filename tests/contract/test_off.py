@@ -11,6 +11,7 @@ from agentbox.contracts.methods import CONTRACTS, METHODS
 from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import AdapterDisabled, SlotUnavailable
+from agentbox.manifest.declarations.options import Options
 
 
 async def outcome(adapter, name):
@@ -22,7 +23,11 @@ async def outcome(adapter, name):
 
 def made(slot, tmp_path, clock, **arguments):
     cfg = SlotConfig(
-        slot=slot, use="local-x" if arguments else "off", required=False, paths=Paths(tmp_path)
+        slot=slot,
+        use="local-x" if arguments else "off",
+        required=False,
+        paths=Paths(tmp_path),
+        options=Options(),
     )
     return resolve(slot, "off")(cfg, Deps(metrics=Metrics(), clock=clock), **arguments)
 

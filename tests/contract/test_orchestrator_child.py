@@ -28,6 +28,7 @@ from agentbox.core.slot_errors import (
     NotFound,
     SlotUnavailable,
 )
+from agentbox.manifest.declarations.options import Options
 from agentbox.policy.redaction.redactor import build_redactor
 
 ODD = Path(__file__).parents[1] / "peers" / "odd_bridge.py"
@@ -181,7 +182,7 @@ async def test_O16_the_slot_is_served_again_after_its_child_was_killed(tmp_path)
     exited."""
     box = BridgeBox(tmp_path)
     container = Slots(
-        {slot: SlotConfig(slot=slot, use="off", required=False, paths=box.paths) for slot in SLOTS}
+        {slot: SlotConfig(slot=slot, use="off", required=False, paths=box.paths, options=Options()) for slot in SLOTS}
         | {"orchestrator": box.make().cfg}, Deps(metrics=Metrics()), build_redactor(tables.privacy()),
     )  # fmt: skip
     await container.start()

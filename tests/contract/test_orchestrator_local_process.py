@@ -14,7 +14,7 @@ from support.agent_host import AgentHostBox
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator, connect
 from agentbox.adapters.orchestrator.record_consumer import consume_record
-from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents.runs import home
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
@@ -25,8 +25,7 @@ from agentbox.policy.limits.reserve import FILES, FILES_PER_AGENT
 
 
 def _adapter(box: AgentHostBox) -> LocalProcessOrchestrator:
-    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
-    return LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
+    return LocalProcessOrchestrator(box.slot_config(), Deps(metrics=Metrics()))
 
 
 class LocalLab:

@@ -137,7 +137,7 @@ async def opened(store, *lines):
     server = await answering(*lines)
     endpoint = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/pod/"
     made = ExternalSolidPods(
-        replace(store.cfg, options={**store.cfg.options, "endpoint": endpoint}),
+        replace(store.cfg, options=store.cfg.options.changed(endpoint=endpoint)),
         Deps(metrics=Metrics()),
     )
     return server, made

@@ -12,6 +12,7 @@ from agentbox.contracts.mesh import Endpoint
 from agentbox.core import clock
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import SlotUnavailable
+from agentbox.manifest.slot_options import HttpOptions, PostgresBeadsOptions
 from agentbox.mesh.client import backoff
 from agentbox.mesh.client.clock_skew import ClockSkew
 from agentbox.mesh.client.session_slots import SessionSlots
@@ -45,7 +46,7 @@ def given_slots(tmp_path: Path, container: Container) -> SessionSlots:
             use="external-http",
             required=False,
             paths=Paths(tmp_path),
-            options={"endpoint": url},
+            options=HttpOptions(endpoint=url),
         )  # type: ignore[arg-type]
         for slot, url in own.items()
     }
@@ -78,7 +79,7 @@ async def test_F06_an_address_is_refused_for_its_slot_alone(
     await slots.before_open("pods")
     assert container.given.keys() == {"pods"}
     pods = container.given["pods"]
-    assert (pods.options["endpoint"], pods.options["ca_file"], pods.secrets) == (
+    assert (pods.options.endpoint, pods.options.ca_file, pods.secrets) == (
         f"{HOST}/p/",
         "/ca.pem",
         {"token": "a-token"},
@@ -98,8 +99,24 @@ async def test_a_slot_without_a_session_says_so(tmp_path: Path) -> None:
     with pytest.raises(SlotUnavailable, match="the host does not offer beads"):
         await slots.before_open("beads")
     slots.drop()
-    assert container.given["pods"].options["endpoint"] == ""
+    assert container.given["pods"].options.endpoint == ""
     assert slots.status() == {"beads": "no mesh session", "pods": "no mesh session"}
+
+
+async def test_a_database_needs_no_session(tmp_path: Path) -> None:
+    """Beads in PostgreSQL have an address of their own: the connection string."""
+    cfg = SlotConfig(
+        slot="beads",
+        use="external-pg",
+        required=False,
+        paths=Paths(tmp_path),
+        options=PostgresBeadsOptions(),
+    )
+    slots = SessionSlots(
+        lambda: {"beads": cfg}, Container(), host_url=HOST, ca_file="/ca.pem", box_name="x"
+    )
+    await slots.before_open("beads")
+    assert (slots.needed, slots.overlay(cfg)) == ((), cfg)
 
 
 def test_F04_a_clock_that_differs_is_told_once() -> None:

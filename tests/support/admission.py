@@ -8,9 +8,9 @@ from typing import Final
 
 from agentbox.agents.admission.admit import admit
 from agentbox.agents.admission.draft import Draft, Inputs, Parent, Requester, Usage
-from agentbox.agents.config import HostConfig
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.paths import Paths
+from support.host_configs import host_config
 from support.plans import plan_of
 
 MANIFEST: Final = """
@@ -51,8 +51,8 @@ operations = ["tcp"]
 patterns = ["5432"]
 """
 PLAN = plan_of(MANIFEST)
-CONFIG = HostConfig(
-    paths=Paths(Path("/nonexistent")),
+CONFIG = host_config(
+    Paths(Path("/nonexistent")),
     limits=PLAN.limits,
     agents=PLAN.agents,
     policies=PLAN.policies,

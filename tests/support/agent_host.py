@@ -12,10 +12,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.box.supervision.notify import read_note
 from agentbox.core.canonical import canonical_json
 from agentbox.core.linux import kernel
 from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
+from agentbox.manifest.slot_options import ProcessOptions
 from agentbox.plan.model import ApiPlan, Digests, ObservabilityPlan, Plan, ResourcesPlan, SlotPlan
 from support import plans, tables
 
@@ -89,7 +91,7 @@ class AgentHostBox:
         pids: int = 0,
     ) -> None:
         self.paths = Paths(prefix)
-        self._scale = scale
+        self._scale, self._options = scale, ProcessOptions(**(options or {}))
         self._process: subprocess.Popen[bytes] | None = None
         for directory in (
             self.paths.share,
@@ -103,6 +105,16 @@ class AgentHostBox:
             canonical_json(plan_of(limits or {}, options or {}, manifest, pids).to_json())
         )
         self.log = prefix / "agent-host.log"
+
+    def slot_config(self) -> SlotConfig[ProcessOptions]:
+        """Of the orchestrator `local-process`, with the options of this host."""
+        return SlotConfig(
+            slot="orchestrator",
+            use="local-process",
+            required=True,
+            paths=self.paths,
+            options=self._options,
+        )
 
     @property
     def pid(self) -> int:

@@ -13,6 +13,7 @@ from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
+from agentbox.manifest.slot_options import BridgeOptions
 from agentbox.sandbox.launcher import tree
 from support.agent_host import AgentHostBox
 
@@ -39,7 +40,7 @@ def stdio(
         required=True,
         paths=paths,
         secrets=secrets,
-        options={"command": command, **options},
+        options=BridgeOptions(command=command, **options),
     )
     return ExternalStdioOrchestrator(config, Deps(metrics=metrics or Metrics()))
 

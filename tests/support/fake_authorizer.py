@@ -6,10 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from agentbox.core.records.plain import to_plain
 from agentbox.gateway.authorizer import AccessDenied, Layer
+from agentbox.plan.tables import LimitsPlan
 from agentbox.policy.patterns.scopes import Scope
 from agentbox.policy.rights.authorization import Authorization, Right
 from agentbox.policy.rights.rights import find_allowing_right
+from support import tables
 
 
 def right(scope: Scope, operation: str, *patterns: str, **changes: Any) -> Right:
@@ -26,10 +29,11 @@ def right(scope: Scope, operation: str, *patterns: str, **changes: Any) -> Right
 
 class FakeAuthorizer:
     """An Authorizer with agents that a test adds, changes and removes. `refusals` are (agent,
-    layer, rule).
+    layer, rule). `limits` are those of the box.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, limits: LimitsPlan | None = None) -> None:
+        self._limits = to_plain(limits or tables.limits())
         self.refusals: list[tuple[str, Layer, str]] = []
         self.approval_requests: list[tuple[str, str, str, dict[str, Any]]] = []
         self.approves = False
@@ -40,7 +44,7 @@ class FakeAuthorizer:
         self, agent_id: str, token: str, rights: Sequence[Right] = (), **changes: Any
     ) -> Authorization:
         """The bearer token is `token`; a `name` is one of [agents], and the state has its own
-        id.
+        id. `limits` are changes of those of the box.
         """
         authorization = Authorization(
             **{
@@ -55,6 +59,7 @@ class FakeAuthorizer:
                 "session_id": agent_id,
                 "trace_id": "a" * 32,
                 **changes,
+                "limits": {**self._limits, **changes.get("limits", {})},
             }
         )
         return self.replace_authorization(authorization)

@@ -16,6 +16,7 @@ from agentbox.adapters.runtime.adapter import SlotConfig, SlotName
 from agentbox.adapters.runtime.registry import resolve
 from agentbox.api.mesh.mesh_role import box_principal
 from agentbox.contracts.mesh import Registration
+from agentbox.manifest.declarations.options import Options
 from agentbox.mesh.client.host_connection import HostConnection
 from agentbox.mesh.client.instance import Instance
 from agentbox.mesh.client.session_slots import SessionSlots
@@ -44,7 +45,7 @@ class FederatedStore(ServedStore):
         super().__init__(slot, impl, prefix, served=served, clock=clock, options=options)
         self._plan = replace(self._plan, mesh=tables.mesh(mode="host"))
         self._registrant = _Registrant(
-            replace(self.cfg, options=dict(class_options or {}), secrets={})
+            replace(self.cfg, options=type(self.cfg.options)(**(class_options or {})), secrets={})
         )
 
     @property
@@ -65,7 +66,9 @@ class FederatedEvents(DeliveryStore):
     def __init__(self, prefix: Path, *, clock: ManualClock) -> None:
         super().__init__(prefix, clock=clock)
         self._plan = replace(self._plan, mesh=tables.mesh(mode="host"))
-        self._registrant = _Registrant(replace(self.cfg, options={}, secrets={}))
+        self._registrant = _Registrant(
+            replace(self.cfg, options=type(self.cfg.options)(), secrets={})
+        )
 
     async def serve(self) -> None:
         """Starts the host, and registers."""
@@ -82,11 +85,11 @@ class FederatedEvents(DeliveryStore):
 class _Registrant:
     """Registers a box for one slot."""
 
-    def __init__(self, base: SlotConfig) -> None:
+    def __init__(self, base: SlotConfig[Options]) -> None:
         self._base = base
         self.instance, self._boot = Instance(str(uuid4()), os.urandom(32)), str(uuid4())
 
-    async def register(self, url: str) -> SlotConfig:
+    async def register(self, url: str) -> SlotConfig[Options]:
         """Return the slot's configuration with the values of the session."""
         slot, use = self._base.slot, self._base.use
         registration = Registration(
@@ -116,7 +119,7 @@ class _Registrant:
 class _NoContainer:
     """Replaces the slots of a box: the suite opens the class itself."""
 
-    def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None:
+    def reconfigure(self, slot: SlotName, cfg: SlotConfig[Options]) -> None:
         """Nothing runs yet."""
 
     async def wait_applied(self, slot: SlotName) -> None:

@@ -41,12 +41,12 @@ class GatewayFixture:
         self, state: Path, egress: dict[str, Any], limits: dict[str, Any], plan: Plan | None = None
     ) -> None:
         """`plan` is that of an API whose port the agent API uses."""
-        self.authorizer, self.resolver = FakeAuthorizer(), FakeResolver()
         plan = plan or replace(
             api_plan(),
             reach=tables.reach(**{"allow_private": ("127.0.0.1:*", "[::1]:*"), **egress}),
             limits=tables.limits(**limits),
         )
+        self.authorizer, self.resolver = FakeAuthorizer(plan.limits), FakeResolver()
         self.config = GatewayConfig(paths=Paths(state), plan=plan, port=free_port())
         self.config.state_dir.mkdir(parents=True, exist_ok=True)
         self.server = GatewayServer(self.config, self.authorizer, self.resolver)

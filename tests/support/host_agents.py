@@ -9,7 +9,7 @@ from typing import Any
 from agentbox_testkit.wait import wait_until
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.contracts.orchestrator import AgentHandle, AgentSpec
 from agentbox.core.deadline import Deadline
@@ -41,8 +41,7 @@ def host_with_secret(directory: Path, manifest: str, **options: Any) -> Iterator
 @contextlib.asynccontextmanager
 async def open_orchestrator(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
     """Open a client of that host."""
-    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
-    orchestrator = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
+    orchestrator = LocalProcessOrchestrator(box.slot_config(), Deps(metrics=Metrics()))
     await orchestrator.open(Deadline.after(30))
     yield orchestrator
     await orchestrator.close()

@@ -29,6 +29,7 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import SlotUnavailable
 from agentbox.core.storage.sqlite import closed_error
+from agentbox.manifest.slot_options import HttpOptions
 from support.http_slots import HttpSlot
 
 
@@ -41,7 +42,7 @@ class HttpEvents(HttpSlot):
     contract_version = CONTRACT_VERSION
     capabilities = frozenset({"durable"})
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[HttpOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._streams: AsyncBoxClient | None = None
         # requests of streams that are starting
@@ -50,9 +51,7 @@ class HttpEvents(HttpSlot):
 
     async def open(self, deadline: Deadline) -> None:
         await super().open(deadline)
-        self._streams = AsyncBoxClient(
-            str(self.cfg.option("endpoint", "")), token=self.cfg.secrets["token"]
-        )
+        self._streams = AsyncBoxClient(self.cfg.options.endpoint, token=self.cfg.secrets["token"])
 
     async def close(self) -> None:
         self._ended.set()

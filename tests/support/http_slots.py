@@ -25,14 +25,16 @@ from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar, from_wire, invalid_value
 from agentbox.core.slot_errors import AdapterError, NotFound
+from agentbox.manifest.slot_options import HttpOptions
 
 
 class HttpSlot(Adapter):
     """A slot behind the API."""
 
+    cfg: SlotConfig[HttpOptions]
     impl = "over-http"
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[HttpOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._peer = BoxPeer(cfg, max_idle=1)
 

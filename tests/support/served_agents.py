@@ -22,6 +22,7 @@ from agentbox.contracts.registry import ROUTES
 from agentbox.core.deadline import Deadline
 from agentbox.core.http.listener import Listener, bind
 from agentbox.core.paths import Paths
+from agentbox.manifest.slot_options import HttpOptions
 from agentbox.plan.model import SlotPlan
 from support import tables
 from support.agent_host import AgentHostBox
@@ -89,14 +90,14 @@ class ServedAgents:
             )
         return str(created["value"])
 
-    def config(self, token: str = "", **options: Any) -> SlotConfig:
+    def config(self, token: str = "", **options: Any) -> SlotConfig[HttpOptions]:
         """Return the configuration of a class that reaches this host over HTTP."""
         return SlotConfig(
             slot="orchestrator",
             use="external-stdio",
             required=True,
             paths=Paths(self.host.paths.prefix),
-            options={"endpoint": self.url, **options},
+            options=HttpOptions(endpoint=self.url, **options),
             secrets={"token": token or self.token},
         )
 

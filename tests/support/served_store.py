@@ -13,7 +13,7 @@ from typing import Any
 from agentbox_testkit.clock import ManualClock
 from agentbox_testkit.local_store import LocalStore
 
-from agentbox.adapters.runtime.adapter import SLOTS, Adapter, Deps, SlotConfig, SlotName
+from agentbox.adapters.runtime.adapter import SLOTS, Adapter, Deps, SlotName
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.registry import resolve
 from agentbox.api.app import build
@@ -27,8 +27,6 @@ from agentbox.core.paths import Paths
 from agentbox.core.records.wire import JsonObj
 from agentbox.plan.model import SlotPlan
 from support.api_box import TOKEN, api_plan
-
-Make = Callable[[SlotConfig, Deps], Adapter]
 
 
 def _discard_event(type: str, data: JsonObj) -> None:
@@ -67,12 +65,13 @@ class ServedStore(LocalStore):
         served: str,
         clock: ManualClock,
         options: Mapping[str, Any] | None = None,
-        make: Make | None = None,
+        make: type[Adapter] | None = None,
     ) -> None:
         self._plan = api_plan(
             slots={name: SlotPlan(use="off", required=False) for name in SLOTS}
             | {slot: SlotPlan(use=served, required=False, options=dict(options or {}))}
         )
+        self._manual, self._class = clock, make
         self.port = self._plan.api.port
         self.url = f"http://127.0.0.1:{self.port}"
         super().__init__(
@@ -83,7 +82,6 @@ class ServedStore(LocalStore):
             options={"endpoint": self.url},
             secrets={"token": TOKEN},
         )
-        self._manual, self._class = clock, make
         self._peer = Paths(prefix / "peer")
         self._stops: list[Callable[[], Any]] = []
 
@@ -92,12 +90,8 @@ class ServedStore(LocalStore):
         """The directory of the served class."""
         return self._peer.slot(self.cfg.slot)
 
-    def make(self) -> Any:
-        if self._class is None:
-            return super().make()
-        adapter = self._class(self.cfg, Deps(metrics=Metrics(), clock=self._manual))
-        self._opened.append(adapter)
-        return adapter
+    def class_of(self, slot: SlotName, impl: str) -> type[Adapter]:
+        return self._class or super().class_of(slot, impl)
 
     def with_token(self, token: str) -> Any:
         """Return an unopened instance with another token."""

@@ -11,20 +11,21 @@ from prometheus_client import CollectorRegistry
 from frozen import sources
 
 _OPEN_SECONDS: Final = 60.0
+_LOCAL: Final[tuple[tuple[sources.SlotName, str], ...]] = (
+    ("beads", "local-sqlite"),
+    ("pods", "local-fs"),
+    ("memory", "local-sqlite"),
+    ("events", "local-jsonl"),
+)
 
 
 async def make_stores(folder: Path) -> None:
     """Every SQLite store of a box below `folder`, made by the class that the box uses."""
     paths, deps = sources.Paths(folder), sources.Deps(metrics=sources.Metrics())
-    for kind in (
-        sources.LocalSqliteBeads,
-        sources.LocalFsPods,
-        sources.LocalSqliteMemory,
-        sources.LocalJsonlEvents,
-    ):
-        adapter = kind(
-            sources.SlotConfig(slot=kind.slot, use=kind.impl, required=True, paths=paths), deps
-        )
+    for slot, use in _LOCAL:
+        options = sources.options_class(slot, use)()
+        cfg = sources.SlotConfig(slot=slot, use=use, required=True, paths=paths, options=options)
+        adapter = sources.registry.resolve(slot, use)(cfg, deps)
         await adapter.open(sources.Deadline.after(_OPEN_SECONDS))
         await adapter.close()
     stores = (

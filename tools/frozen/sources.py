@@ -14,17 +14,13 @@ from types import ModuleType
 from typing import Any, Final
 
 import agentbox
-from agentbox.adapters.beads.local_sqlite import LocalSqliteBeads
 from agentbox.adapters.beads.postgres.schema import MIGRATIONS as BEADS_PG
 from agentbox.adapters.events.delivery.cursor import DeliveryCursor as DeliveryLedger
-from agentbox.adapters.events.local_jsonl import LocalJsonlEvents
-from agentbox.adapters.memory.local_sqlite import LocalSqliteMemory
 from agentbox.adapters.memory.postgres.schema import MIGRATIONS as MEMORY_PG
 from agentbox.adapters.memory.reembed import ReembedReport as ReembedReport
 from agentbox.adapters.orchestrator import over_rpc
-from agentbox.adapters.pods.local_fs import LocalFsPods
 from agentbox.adapters.runtime import observe, registry
-from agentbox.adapters.runtime.adapter import Deps, Health, SlotConfig
+from agentbox.adapters.runtime.adapter import Deps, Health, SlotConfig, SlotName
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents import parameters
 from agentbox.agents.approvals.request import ApprovalRequest as Approval
@@ -126,6 +122,7 @@ from agentbox.manifest.rules._retired import RETIRED
 from agentbox.manifest.rules.discovery import discover as rules
 from agentbox.manifest.rules.engine import ValidationReport
 from agentbox.manifest.schema.generator import properties as manifest_schema
+from agentbox.manifest.slot_options import options_class as options_class
 from agentbox.mesh.host.session_store import SessionStore
 from agentbox.mesh.metrics import ClientMetrics, HostMetrics
 from agentbox.mesh.outbox.metrics import register_metrics as outbox_metrics

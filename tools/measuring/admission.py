@@ -17,11 +17,11 @@ from typing import Any, Final, NamedTuple
 
 from agentbox.agents.admission.admit import Requester, admit
 from agentbox.agents.admission.draft import Inputs, Parent, Usage
-from agentbox.agents.config import HostConfig
 from agentbox.contracts.orchestrator import AgentSpec, Constraint
 from agentbox.core.paths import Paths
 from agentbox.policy.rights.authorization import PRINCIPAL
 from support.agent_family import MANIFEST
+from support.host_configs import host_config
 from support.plans import plan_of
 
 from measuring.sources import ROOT
@@ -44,8 +44,8 @@ def spawns() -> dict[str, Callable[[], Any]]:
     """The admission of a program without a table, of an agent of the manifest, and of a child with
     a constraint, which goes through every step."""
     plan = plan_of(MANIFEST)
-    config = HostConfig(
-        paths=Paths(Path("/nonexistent")),
+    config = host_config(
+        Paths(Path("/nonexistent")),
         limits=plan.limits,
         agents=plan.agents,
         policies=plan.policies,

@@ -6,10 +6,10 @@ from typing import Final
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.gateway.agent_api import errors
-from agentbox.gateway.agent_api.custom_tools import DEFAULT_FRAME
 from agentbox.gateway.agent_api.hello import CONTRACT_VERSION, METHODS
 from agentbox.gateway.agent_api.mcp import VERSIONS, mcp_name
 from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
+from agentbox.manifest.tables.limits import LimitsTable
 
 from reference import COMMAND
 
@@ -108,7 +108,7 @@ The API of a box for its agents, at the only address that they reach: `$AGENTBOX
 `Authorization: Bearer $AGENTBOX_TOKEN`. JSON-RPC 2.0 at `/rpc`, over HTTP (one message or a batch
 per body) and WebSocket; the tools also by the Model Context Protocol ({", ".join(VERSIONS)}) at
 `/mcp`. The contract is version {CONTRACT_VERSION}. A message has at most `limits.frame` bytes
-({DEFAULT_FRAME:,}), a call takes at most `limits.tool_timeout_seconds`. In Python:
+({int(LimitsTable.frame):,}), a call takes at most `limits.tool_timeout_seconds`. In Python:
 `agentbox.client.AgentApiClient` and `AsyncAgentApiClient`.
 
 Rights decide: a tool needs one of scope `tool`; `agent.spawn`, `agent.send` and so on need one of

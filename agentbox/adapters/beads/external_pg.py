@@ -26,6 +26,7 @@ from agentbox.core.records.wire import JsonValue
 from agentbox.core.storage.damaged_rows import DamagedRows
 from agentbox.core.storage.postgres.call_batcher import CallBatcher
 from agentbox.core.storage.postgres.database import Connection, Postgres
+from agentbox.manifest.slot_options import PostgresBeadsOptions
 
 _MAX_ATTEMPTS = 8  # of `claim_next`, against concurrent claims
 
@@ -33,14 +34,15 @@ _MAX_ATTEMPTS = 8  # of `claim_next`, against concurrent claims
 class ExternalPgBeads(Adapter):
     """Uses the server's clock. The first call that meets an expired lease finalises it."""
 
+    cfg: SlotConfig[PostgresBeadsOptions]
     slot = "beads"
     impl = "external-pg"
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[PostgresBeadsOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._db = Postgres(cfg, "agentbox_beads", MIGRATIONS)
+        self._db = Postgres(cfg, MIGRATIONS)
         self._damaged = DamagedRows("the beads in PostgreSQL")
-        self._lease_s = int(cfg.option("lease_seconds"))
+        self._lease_s = cfg.options.lease_seconds
         self._claim_batcher, self._close_batcher, self._create_batcher = (
             CallBatcher(self._claim_batch),
             CallBatcher(self._close_batch),

@@ -36,6 +36,7 @@ from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.core.storage.damaged_rows import DamagedRows
 from agentbox.core.storage.sqlite import Database
 from agentbox.core.storage.stored_keys import to_bindable
+from agentbox.manifest.slot_options import LeaseOptions
 
 T = TypeVar("T")
 
@@ -44,16 +45,17 @@ class LocalSqliteBeads(SqliteAdapter):
     """`beads.db`. Expired leases are finalised before each call, so that reads and claims agree.
     Time in which this process did not run, and clock steps, do not count for leases."""
 
+    cfg: SlotConfig[LeaseOptions]
     slot = "beads"
     impl = "local-sqlite"
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[LeaseOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._db = Database(
             cfg.directory / "beads.db", MIGRATIONS, self.slot, self.impl, record=cfg.record
         )
         self._damaged = DamagedRows("beads.db")
-        self._lease_s = int(cfg.option("lease_seconds"))
+        self._lease_s = cfg.options.lease_seconds
         self._lease_clock = LeaseClock(deps.clock)
         self._poller: asyncio.Task[None] | None = None
 

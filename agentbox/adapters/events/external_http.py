@@ -24,22 +24,23 @@ from agentbox.contracts.events import (
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.sqlite import closed_error
+from agentbox.manifest.slot_options import HttpEventsOptions, HttpOptions
 
 DEGRADED_AFTER_SECONDS = 60.0  # age of an undelivered record at which the slot is degraded
 DEAD_LETTER_LIMIT = (0, 1000)
-_SINK_OPTIONS = frozenset({"endpoint", "token_env", "token_file", "timeout_seconds", "ca_file"})
 
 
 class ExternalHttpEvents(Adapter):
     """`endpoint` is the sink; "" means none until `adopt` sets one. With `tee_local = false` sealed
     segments are removed after delivery."""
 
+    cfg: SlotConfig[HttpEventsOptions]
     slot = "events"
     impl = "external-http"
     contract_version = CONTRACT_VERSION
     exclusive = True
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[HttpEventsOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._journal = LocalJsonlEvents(cfg, deps)
         self.capabilities = self._journal.capabilities
@@ -69,19 +70,11 @@ class ExternalHttpEvents(Adapter):
         await self._cursor.close()
         await self._journal.close()
 
-    async def adopt(self, cfg: SlotConfig) -> bool:
+    async def adopt(self, cfg: SlotConfig[HttpEventsOptions]) -> bool:
         """Apply a change of the sink or its credentials while serving; other changes reopen the
         slot."""
-        unchanged = {
-            name: value for name, value in cfg.options.items() if name not in _SINK_OPTIONS
-        }
-        if (
-            unchanged
-            != {
-                name: value for name, value in self.cfg.options.items() if name not in _SINK_OPTIONS
-            }
-            or not self._worker_task
-        ):
+        sink = {name: getattr(cfg.options, name) for name in HttpOptions.names()}
+        if self.cfg.options.changed(**sink) != cfg.options or not self._worker_task:
             return False
         self.cfg = cfg
         await self._set_sink(cfg)
@@ -167,10 +160,10 @@ class ExternalHttpEvents(Adapter):
         if not events or events[0].hash != self._cursor.hash:
             await self._cursor.advance(first - 1, "")
 
-    async def _set_sink(self, cfg: SlotConfig) -> None:
+    async def _set_sink(self, cfg: SlotConfig[HttpEventsOptions]) -> None:
         previous, self._sink, reason = self._sink, None, NO_SINK_REASON
         try:
-            self._sink = Sink(cfg) if cfg.option("endpoint") else None
+            self._sink = Sink(cfg) if cfg.options.endpoint else None
         except (AdapterError, OSError) as error:
             reason = str(error)
         self._worker.set_sink(self._sink, reason)
@@ -178,7 +171,7 @@ class ExternalHttpEvents(Adapter):
             await previous.close()
 
     def _on_delivered(self, seq: int) -> None:
-        if not self.cfg.option("tee_local"):
+        if not self.cfg.options.tee_local:
             self._journal.discard_through(seq)
 
     def _set_metrics(self, status: Delivery) -> None:

@@ -28,6 +28,7 @@ from agentbox.core.background.threads import run_in_thread
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import AdapterError, SlotUnavailable
+from agentbox.manifest.slot_options import JournalOptions
 
 READ_AHEAD = 256  # records that a subscriber reads at once
 
@@ -36,15 +37,16 @@ class LocalJsonlEvents(Adapter):
     """Segments of JSON lines in the slot's directory. With `fsync = "interval"` the capability
     `durable` is missing."""
 
+    cfg: SlotConfig[JournalOptions]
     slot = "events"
     impl = "local-jsonl"
     contract_version = CONTRACT_VERSION
     exclusive = True
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[JournalOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._sync = cfg.option("fsync")
-        self.capabilities = frozenset() if self._sync == "interval" else frozenset({"durable"})
+        is_durable = cfg.options.fsync != "interval"
+        self.capabilities = frozenset({"durable"}) if is_durable else frozenset()
         self._open_journal: OpenJournal | None = None
         self._change_event: asyncio.Event | None = None
 
@@ -56,10 +58,7 @@ class LocalJsonlEvents(Adapter):
         opening = asyncio.ensure_future(
             run_in_thread(
                 lambda: OpenJournal(
-                    self.cfg,
-                    self.deps,
-                    lambda: _call_in_loop(loop, self._notify_readers),
-                    self._sync,
+                    self.cfg, self.deps, lambda: _call_in_loop(loop, self._notify_readers)
                 )
             )
         )

@@ -30,21 +30,20 @@ from agentbox.core.slot_errors import SlotUnavailable
 from agentbox.core.storage.damaged_rows import DamagedRows
 from agentbox.core.storage.postgres.database import Connection, Postgres, fetch_one, write_pulse
 from agentbox.core.storage.postgres.database import fetch_all as select
+from agentbox.manifest.slot_options import PostgresMemoryOptions
 
 
 class ExternalPgMemory(SweptMemory[Postgres]):
     """Uses the server's clock. Entry, vector and words are one row."""
 
+    cfg: SlotConfig[PostgresMemoryOptions]
     slot = "memory"
     impl = "external-pg"
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[PostgresMemoryOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
-        self._db = Postgres(cfg, "agentbox_memory", MIGRATIONS, prepare=ensure_pgvector)
-        self._quotas = Quotas(
-            int(cfg.option("namespace_size")),
-            int(cfg.option("namespace_entries")),
-        )
+        self._db = Postgres(cfg, MIGRATIONS, prepare=ensure_pgvector)
+        self._quotas = Quotas(cfg.options.namespace_size, cfg.options.namespace_entries)
         self._damaged = DamagedRows("the memory in PostgreSQL")
         self._word_index = PgWordIndex()
         self._model_id = ""  # of the stored vectors
@@ -53,7 +52,7 @@ class ExternalPgMemory(SweptMemory[Postgres]):
     async def open(self, deadline: Deadline) -> None:
         """The embedder is loaded here only if its data files differ from those of the stored
         vectors."""
-        embedder = find_embedder(str(self.cfg.option("embedder")))
+        embedder = find_embedder(self.cfg.options.embedder)
         await self._db.open(deadline)
         try:
             model = await self._db.run_repeatable(

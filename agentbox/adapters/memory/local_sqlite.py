@@ -33,6 +33,7 @@ from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
 from agentbox.core.storage.sqlite import Database, closed_error, fetch_one
 from agentbox.core.storage.sqlite_text import each_row
 from agentbox.core.storage.stored_keys import is_sound, to_bindable
+from agentbox.manifest.slot_options import MemoryOptions
 
 T = TypeVar("T")
 
@@ -40,19 +41,17 @@ T = TypeVar("T")
 class LocalSqliteMemory(SweptMemory[Database], SqliteAdapter):
     """`memory.db`. Entry, vector and words are written in one transaction."""
 
+    cfg: SlotConfig[MemoryOptions]
     slot = "memory"
     impl = "local-sqlite"
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[MemoryOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
         path = cfg.directory / "memory.db"
         self._db = Database(
             path, MIGRATIONS, self.slot, self.impl, prepare=_prepare, record=cfg.record
         )
-        self._quotas = Quotas(
-            int(cfg.option("namespace_size")),
-            int(cfg.option("namespace_entries")),
-        )
+        self._quotas = Quotas(cfg.options.namespace_size, cfg.options.namespace_entries)
         self._damaged = DamagedRows("memory.db")
         self._vector_index = VectorIndex(DIMS)
         self._word_index = SqliteWordIndex()
@@ -62,7 +61,7 @@ class LocalSqliteMemory(SweptMemory[Database], SqliteAdapter):
 
     async def open(self, deadline: Deadline) -> None:
         """Load the embedder only if its data files differ from those of the stored vectors."""
-        embedder = find_embedder(str(self.cfg.option("embedder")))
+        embedder = find_embedder(self.cfg.options.embedder)
         await self._db.open()
         try:
             model = await self._db.read(

@@ -7,12 +7,15 @@ box is refused. The progress is stored with each batch.
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from agentbox.adapters.memory.embedder import LazyEmbedder, find_embedder
 from agentbox.adapters.memory.reembeddable import PARTIAL_MARKER, ReembeddableStore
 from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.contracts.memory import Embedder
 from agentbox.core.slot_errors import AdapterDisabled
+from agentbox.manifest.declarations.options import Options
+from agentbox.manifest.slot_options import MemoryOptions
 
 BATCH = 200  # entries per commit
 
@@ -27,14 +30,16 @@ class ReembedReport:
     resumed: int
 
 
-async def reembed(cfg: SlotConfig, on_progress: Callable[[int, int], None]) -> ReembedReport:
+async def reembed(
+    cfg: SlotConfig[Options], on_progress: Callable[[int, int], None]
+) -> ReembedReport:
     """Rewrite the vectors of a memory slot. `on_progress` is called after each commit with the
     number of done and of all entries.
 
     Raises AdapterDisabled if the slot is off, and the errors of store and embedder.
     """
     store = _store(cfg)
-    lazy = find_embedder(str(cfg.option("embedder")))
+    lazy = find_embedder(MemoryOptions.of(cfg.options).embedder)
     embedder = await lazy.get()
     await store.open()
     try:
@@ -67,7 +72,7 @@ async def _run_pass(
     return ReembedReport(old, embedder.model_id, done - cursor.done, cursor.done)
 
 
-def _store(cfg: SlotConfig) -> ReembeddableStore:
+def _store(cfg: SlotConfig[Any]) -> ReembeddableStore:
     if cfg.use == "external-pg":
         from agentbox.adapters.memory.postgres.reembed_store import PgVectors
 

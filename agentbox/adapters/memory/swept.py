@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar
 from agentbox.adapters.memory.embedder import LazyEmbedder
 from agentbox.adapters.runtime.adapter import Adapter, Deps, SlotConfig
 from agentbox.core.slot_errors import AdapterError
+from agentbox.manifest.slot_options import MemoryOptions
 
 SWEEP_SECONDS = 30.0  # expired entries are invisible at once and removed within 60 s
 
@@ -26,7 +27,7 @@ class SweptMemory(Adapter, Generic[D]):
 
     _db: D
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[MemoryOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._embedder: LazyEmbedder | None = None
         self._sweeper: asyncio.Task[None] | None = None

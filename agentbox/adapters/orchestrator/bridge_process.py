@@ -9,6 +9,7 @@ import structlog
 from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.core.paths import PREFIX_VARIABLE
 from agentbox.core.rpc import messages, pipes
+from agentbox.manifest.slot_options import BridgeOptions
 from agentbox.sandbox.launcher.client import AgentProcess, LauncherClient
 from agentbox.sandbox.spec import Launch
 
@@ -36,12 +37,10 @@ class BridgeProcess:
         """0 before the start."""
         return self._process.started.pid if self._process else 0
 
-    async def start(self, cfg: SlotConfig) -> None:
+    async def start(self, cfg: SlotConfig[BridgeOptions]) -> None:
         """Start the program. Raises SpawnFailed; `close` cleans up."""
-        cwd_option = str(cfg.option("cwd"))
-        directory = str(
-            (cfg.paths.resolve(cwd_option) if cwd_option else cfg.paths.state).resolve()
-        )
+        cwd = cfg.options.cwd
+        directory = str((cfg.paths.resolve(cwd) if cwd else cfg.paths.state).resolve())
         launch = Launch(
             argv=_command(cfg), env=_environment(cfg), cwd=directory, roots=(directory,)
         )
@@ -76,13 +75,13 @@ class BridgeProcess:
                 transport.close()
 
 
-def _command(cfg: SlotConfig) -> tuple[str, ...]:
+def _command(cfg: SlotConfig[BridgeOptions]) -> tuple[str, ...]:
     """Return the command of the manifest; an absolute path is inside the box."""
-    program, *arguments = cfg.option("command") or ("",)
+    program, *arguments = cfg.options.command or ("",)
     return (str(cfg.paths.resolve(program)) if program.startswith("/") else program, *arguments)
 
 
-def _environment(cfg: SlotConfig) -> Mapping[str, str]:
+def _environment(cfg: SlotConfig[BridgeOptions]) -> Mapping[str, str]:
     """Return a fixed list and the variables that the manifest passes, without unset ones."""
     prefix = {} if cfg.paths.is_container else {PREFIX_VARIABLE: str(cfg.paths.prefix)}
     manifest_env = {

@@ -12,6 +12,7 @@ from agentbox.core import clock
 from agentbox.core.deadline import Deadline
 from agentbox.core.rpc.client import RpcClient
 from agentbox.core.slot_errors import AdapterError, BackendError, ContractMismatch, SlotUnavailable
+from agentbox.manifest.slot_options import BridgeOptions
 from agentbox.sandbox.errors import SpawnFailed
 
 _SHUTDOWN_SECONDS = 0.5  # for the shutdown request
@@ -22,11 +23,12 @@ class ExternalStdioOrchestrator(RpcOrchestrator):
     """`command` is the child process. If it exits or sends an invalid line, the instance is `down`
     and the slot's state machine starts a new one after at least 1 s."""
 
+    cfg: SlotConfig[BridgeOptions]
     impl: ClassVar[str] = "external-stdio"
     min_retry_seconds = 1.0
     peer = "the bridge"
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[BridgeOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._child: BridgeProcess | None = None
         self._watcher: asyncio.Task[None] | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
+from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.contracts.orchestrator import CONTRACT_VERSION
 from agentbox.core import clock
 from agentbox.core.deadline import Deadline
@@ -13,6 +14,7 @@ from agentbox.core.paths import Paths
 from agentbox.core.rpc import messages
 from agentbox.core.rpc.client import RpcClient
 from agentbox.core.slot_errors import SlotUnavailable
+from agentbox.manifest.slot_options import ProcessOptions
 
 _RETRY_SECONDS = 0.02
 
@@ -69,19 +71,13 @@ class LocalProcessOrchestrator(RpcOrchestrator):
     """Agents are processes of this box. A lost connection makes the instance `down`, and the slot
     opens a new one."""
 
+    cfg: SlotConfig[ProcessOptions]
     impl: ClassVar[str] = "local-process"
 
     async def open(self, deadline: Deadline) -> None:
         """Send the slot's bounds to agent-host, which starts with those of the boot. Raises
         SlotUnavailable if it does not listen by the deadline."""
-        bounds = {
-            "limits": self.cfg.limits,
-            **{
-                name: self.cfg.options[name]
-                for name in messages.LIVE_LIMITS
-                if name in self.cfg.options
-            },
-        }
+        bounds = {"limits": self.cfg.limits, **vars(self.cfg.options)}
         self._client, hello = await connect(self.cfg.paths, deadline, self.impl, bounds)
         self.capabilities = frozenset(hello["capabilities"])
 

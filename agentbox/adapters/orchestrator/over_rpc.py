@@ -26,10 +26,10 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import JsonObj, from_wire, to_wire
 from agentbox.core.rpc.client import RpcClient
 from agentbox.core.slot_errors import AdapterError, BackendError, SlotUnavailable, ValidationError
+from agentbox.manifest.slot_options import CallTimeout, ProcessOptions
 
 T = TypeVar("T")
 _HEALTH_SECONDS = 2.0
-_CALL_SECONDS = 10
 _SLACK_SECONDS = 5.0  # added to a grace period or timeout that the peer enforces
 
 
@@ -92,7 +92,8 @@ class RpcOrchestrator(Adapter):
         )
 
     async def terminate(self, handle: AgentHandle, *, grace_s: float | None = None) -> ExitRecord:
-        grace = self.cfg.option("grace_seconds") if grace_s is None else grace_s
+        default = ProcessOptions.of(self.cfg.options).grace_seconds
+        grace = default if grace_s is None else grace_s
         params = {**handle.to_wire(), "grace_s": grace_s}
         return self._decode(
             ExitRecord, await self._call("agent.terminate", params, grace + _SLACK_SECONDS)
@@ -190,9 +191,8 @@ class RpcOrchestrator(Adapter):
         return await self._require_client().call(method, params, self._deadline(seconds))
 
     def _deadline(self, seconds: float | None) -> Deadline:
-        deadline = Deadline.after(
-            self.cfg.option("timeout_seconds", _CALL_SECONDS) if seconds is None else seconds
-        )
+        default = CallTimeout.of(self.cfg.options).timeout_seconds
+        deadline = Deadline.after(default if seconds is None else seconds)
         caller_deadline = context.current().deadline
         return deadline if caller_deadline is None else min(deadline, caller_deadline)
 

@@ -34,6 +34,7 @@ from agentbox.core.slot_errors import (
     UnsupportedPatch,
     ValidationError,
 )
+from agentbox.manifest.slot_options import SolidPodsOptions
 
 DEFAULT_TYPE = "application/octet-stream"
 MAX_PATCH_ATTEMPTS = 5  # of an emulated patch with concurrent writers (P15)
@@ -47,13 +48,14 @@ class ExternalSolidPods(Adapter):
     """`endpoint` is the root container. `modified_at` has a resolution of one second, as in HTTP;
     listings contain no etags."""
 
+    cfg: SlotConfig[SolidPodsOptions]
     slot = "pods"
     impl = "external-solid"
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[SolidPodsOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._connection = SolidConnection(cfg)
-        self._cap = int(cfg.option("max_object"))
+        self._cap = cfg.options.max_object
         self._server = SolidCapabilities()
         self._patch_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 

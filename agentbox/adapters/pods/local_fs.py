@@ -31,6 +31,7 @@ from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.damaged_rows import DamagedRows
 from agentbox.core.storage.sqlite import Database, closed_error
+from agentbox.manifest.slot_options import LocalPodsOptions
 
 CONTAINER_TYPE = "text/turtle"  # the type of containers (Linked Data Platform 5.2.1)
 MAX_TYPE_LENGTH = 255
@@ -41,20 +42,21 @@ T = TypeVar("T")
 class LocalFsPods(Adapter):
     """`objects/` and `index.db`. `close` waits for all calls in progress."""
 
+    cfg: SlotConfig[LocalPodsOptions]
     slot = "pods"
     impl = "local-fs"
     capabilities = frozenset(
         {"patch.json", "etag.strong", "etag.on_write", "range", "list.paged", "quota"}
     )
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[LocalPodsOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._db = Database(
             cfg.directory / "index.db", MIGRATIONS, self.slot, self.impl, record=cfg.record
         )
         self._damaged = DamagedRows("index.db")
-        self._quota = Quota(int(cfg.option("quota")), int(cfg.option("quota_objects")))
-        self._cap = int(cfg.option("max_object"))
+        self._quota = Quota(cfg.options.quota, cfg.options.quota_objects)
+        self._cap = cfg.options.max_object
         self._store: ObjectStore | None = None
         self._running: set[asyncio.Future[Any]] = set()
 

@@ -33,6 +33,7 @@ from agentbox.contracts.orchestrator import (
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import from_wire
 from agentbox.core.slot_errors import AdapterError, NotFound, from_problem
+from agentbox.manifest.slot_options import HttpOptions
 
 IDLE_TIMEOUT = 10.0  # seconds without a connection after which a stream fails
 _MAX_GRACE_SECONDS = 60.0  # the longest grace period of the other box, in seconds
@@ -53,7 +54,13 @@ class HttpOrchestrator(Adapter):
     slot = "orchestrator"
     impl: ClassVar[str] = "over-http"
 
-    def __init__(self, cfg: SlotConfig, deps: Deps, *, admin: SlotConfig | None = None) -> None:
+    def __init__(
+        self,
+        cfg: SlotConfig[HttpOptions],
+        deps: Deps,
+        *,
+        admin: SlotConfig[HttpOptions] | None = None,
+    ) -> None:
         super().__init__(cfg, deps)
         self._peers = [
             BoxPeer(peer_cfg, max_idle=4) for peer_cfg in (cfg, admin) if peer_cfg is not None

@@ -20,6 +20,7 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.ids import uuid7
 from agentbox.core.records.wire import JsonValue, from_wire
 from agentbox.core.slot_errors import AdapterError, AlreadyClaimed, LeaseLost, NotFound
+from agentbox.manifest.slot_options import HttpOptions
 
 # Path segments that clients and proxies drop or resolve; never a bead id.
 _INVALID_IDS = ("", ".", "..")
@@ -27,16 +28,17 @@ _INVALID_IDS = ("", ".", "..")
 
 class ExternalHttpBeads(Adapter):
     """`endpoint` is the address of the other box; the token is one of that box and may set creators
-    and assignees. `names` is set with the token of a mesh session, which may set names of this box
-    only (`PrincipalMapping`)."""
+    and assignees. `box_at_host` is set with the token of a mesh session, which may set names
+    of this box only (`PrincipalMapping`)."""
 
+    cfg: SlotConfig[HttpOptions]
     slot = "beads"
     impl = "external-http"
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[HttpOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._peer = BoxPeer(cfg)
-        self._principals = PrincipalMapping(str(cfg.options.get("names", "")))
+        self._principals = PrincipalMapping(cfg.box_at_host)
 
     async def open(self, deadline: Deadline) -> None:
         await self._peer.open(self.contract_version)

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
 
 from agentbox.core import clock as wall
 from agentbox.core.deadline import Deadline
@@ -17,7 +17,8 @@ from agentbox.core.records.page import Page as Page
 from agentbox.core.records.plain import to_plain
 from agentbox.core.records.wire import Record, record
 from agentbox.core.storage.store_record import StoreRecord
-from agentbox.plan.slots import slot_option
+from agentbox.manifest.declarations.options import Options
+from agentbox.plan.slots import slot_options
 
 if TYPE_CHECKING:
     from agentbox.adapters.runtime.metrics import Metrics
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 SlotName = Literal["beads", "pods", "memory", "events", "orchestrator"]
 SLOTS: tuple[SlotName, ...] = get_args(SlotName)
+O_co = TypeVar("O_co", bound=Options, covariant=True)
 
 
 @record
@@ -58,16 +60,17 @@ class SystemClock:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotConfig:
-    """The resolved configuration of a slot. `options` are the keys of `[adapters.<slot>]` with
-    sizes in bytes; `secrets` are values that were already read."""
+class SlotConfig(Generic[O_co]):
+    """The resolved configuration of a slot. `options` are those of its implementation; `secrets`
+    are values that were already read."""
 
     slot: SlotName
     use: str
     required: bool
     paths: Paths
+    options: O_co
     box: str = "box"  # meta.name
-    options: Mapping[str, Any] = field(default_factory=dict)
+    box_at_host: str = ""  # principal of this box at the host of its mesh session, "" without one
     limits: Mapping[str, Any] = field(default_factory=dict)  # defaults for all agents
     secrets: Mapping[str, str] = field(default_factory=dict, repr=False)
 
@@ -81,19 +84,10 @@ class SlotConfig:
         """The record of the last state of the slot's local store."""
         return StoreRecord(self.paths.slot("stores") / f"{self.slot}.json")
 
-    def option(self, name: str, default: Any = None) -> Any:
-        """Return a key of the slot's table. If the plan has none: `default`, else the manifest's
-        default.
-        """
-        if default is None:
-            return slot_option(self.slot, self.options, name)
-        value = self.options.get(name)
-        return default if value is None else value
-
 
 def slot_config(
     plan: "Plan", paths: Paths, slot: SlotName, secrets: Mapping[str, str] | None = None
-) -> SlotConfig:
+) -> SlotConfig[Options]:
     """Return the configuration of a slot from the plan."""
     slot_plan = plan.slots[slot]
     return SlotConfig(
@@ -102,7 +96,7 @@ def slot_config(
         required=slot_plan.required,
         paths=paths,
         box=plan.name,
-        options=slot_plan.options,
+        options=slot_options(plan.slots, slot),
         limits=to_plain(plan.limits),
         secrets=secrets or {},
     )
@@ -124,13 +118,15 @@ class Deps:
 
 
 class Adapter(abc.ABC):
-    """An implementation of a slot. `capabilities` is fixed after `open`.
+    """An implementation of a slot. `capabilities` is fixed after `open`. A class with options
+    annotates `cfg` with their class.
 
     `open` ends within its deadline or raises. `close` is idempotent, never raises, takes at most 5
     s and leaves no thread, task, descriptor or child process. `health` makes a real round trip
     within 2 s and never raises.
     """
 
+    cfg: SlotConfig[Options]
     slot: ClassVar[SlotName]
     impl: ClassVar[str]
     contract_version: ClassVar[str] = "1.0.0"
@@ -138,7 +134,7 @@ class Adapter(abc.ABC):
     exclusive: bool = False  # one open instance per store; fixed after `open`
     min_retry_seconds: ClassVar[float] = 0.0  # seconds before the next instance is tried
 
-    def __init__(self, cfg: SlotConfig, deps: Deps) -> None:
+    def __init__(self, cfg: SlotConfig[Options], deps: Deps) -> None:
         self.cfg = cfg
         self.deps = deps
 
@@ -151,7 +147,7 @@ class Adapter(abc.ABC):
     @abc.abstractmethod
     async def health(self) -> Health: ...
 
-    async def adopt(self, cfg: SlotConfig) -> bool:
+    async def adopt(self, cfg: SlotConfig[Any]) -> bool:
         """Apply another configuration of the same class while serving. Return False if the adapter
         must be reopened for it."""
         return False

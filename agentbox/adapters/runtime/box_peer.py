@@ -13,8 +13,8 @@ from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.adapters.runtime.http_connection import (
     MAX_ATTEMPTS,
+    OPEN_SECONDS,
     RETRY_PAUSE_SECONDS,
-    TIMEOUT_SECONDS,
     PendingRequests,
     ReplyLost,
     create_transport,
@@ -31,6 +31,7 @@ from agentbox.core.ids import traceparent
 from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import AdapterError, ContractMismatch, from_problem
 from agentbox.core.storage.sqlite import closed_error
+from agentbox.manifest.slot_options import HttpOptions
 
 if TYPE_CHECKING:
     from agentbox.client.async_client.attach import AsyncAttached
@@ -39,7 +40,7 @@ if TYPE_CHECKING:
 class BoxPeer:
     """A client of one box. It raises typed errors only; none contains the token."""
 
-    def __init__(self, cfg: SlotConfig, *, max_idle: int = 20) -> None:
+    def __init__(self, cfg: SlotConfig[HttpOptions], *, max_idle: int = 20) -> None:
         """`max_idle` is the number of idle connections that stay open."""
         self._cfg, self._max_idle = cfg, max_idle
         self._client: AsyncBoxClient | None = None
@@ -50,7 +51,7 @@ class BoxPeer:
         BackendError if the address is not allowed."""
         client = self._create_client()
         try:
-            response = await self._send_once(client, build_call("meta"), "open", TIMEOUT_SECONDS)
+            response = await self._send_once(client, build_call("meta"), "open", OPEN_SECONDS)
             peer_version = str(response.json()["adapters"][self._cfg.slot]["contract_version"])
             if peer_version.partition(".")[0] != contract_version.partition(".")[0]:
                 mismatch = {
@@ -100,7 +101,7 @@ class BoxPeer:
             raise closed_error(self._cfg.slot, self._cfg.use)
         if trace := context.current().trace_id:
             call = replace(call, headers={**call.headers, "traceparent": traceparent(trace)})
-        seconds = float(self._cfg.option("timeout_seconds")) if seconds is None else seconds
+        seconds = self._cfg.options.timeout_seconds if seconds is None else seconds
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 return await self._send_once(self._client, call, method, seconds)
@@ -132,7 +133,7 @@ class BoxPeer:
 
     async def attach(self, agent_id: str, generation: int) -> "AsyncAttached":
         """Attach to the pipes of an agent of the peer."""
-        with self._translate_errors("attach", TIMEOUT_SECONDS):
+        with self._translate_errors("attach", OPEN_SECONDS):
             return await self._require_client().attach(agent_id, generation)
 
     def _require_client(self) -> AsyncBoxClient:
@@ -178,7 +179,7 @@ class BoxPeer:
         return reply_lost(self._cfg, type(error.__cause__).__name__)
 
     def _create_client(self) -> AsyncBoxClient:
-        endpoint, token = str(self._cfg.option("endpoint")), self._cfg.secrets.get("token", "")
+        endpoint, token = self._cfg.options.endpoint, self._cfg.secrets.get("token", "")
         transport = create_transport(self._cfg, endpoint, max_idle=self._max_idle)
         return AsyncBoxClient(
             endpoint, token=token, transport=transport, ssl=ssl_context_of(self._cfg)

@@ -12,10 +12,12 @@ import httpx
 from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.client.async_client.api_caller import LIMITS
 from agentbox.core.slot_errors import AdapterTimeout, BackendError, SlotUnavailable
+from agentbox.manifest.declarations.options import Options
+from agentbox.manifest.slot_options import TrustAnchor
 
 MAX_ATTEMPTS = 3  # for idempotent calls
 RETRY_PAUSE_SECONDS = 0.1
-TIMEOUT_SECONDS = 10.0
+OPEN_SECONDS = 10.0  # for the first request, and for attaching
 CANCEL_GRACE_SECONDS = 1.0  # for a request whose caller was cancelled
 
 
@@ -23,12 +25,12 @@ class ReplyLost(SlotUnavailable):
     """The connection failed; whether the peer executed the request is unknown."""
 
 
-def unusable_slot(cfg: SlotConfig, reason: str) -> BackendError:
+def unusable_slot(cfg: SlotConfig[Options], reason: str) -> BackendError:
     """Return the error for an invalid configuration or an unusable response of the peer."""
     return BackendError(f"cannot use {cfg.slot}: {reason}", slot=cfg.slot, impl=cfg.use)
 
 
-def reply_lost(cfg: SlotConfig, reason: str) -> ReplyLost:
+def reply_lost(cfg: SlotConfig[Options], reason: str) -> ReplyLost:
     """Return the error for a failed connection; `reason` names the exception."""
     return ReplyLost(
         f"cannot reach the peer of {cfg.slot}: {reason}",
@@ -39,7 +41,7 @@ def reply_lost(cfg: SlotConfig, reason: str) -> ReplyLost:
     )
 
 
-def reply_timeout(cfg: SlotConfig, method: str, seconds: float) -> AdapterTimeout:
+def reply_timeout(cfg: SlotConfig[Options], method: str, seconds: float) -> AdapterTimeout:
     """Return the error for a response that did not arrive in time."""
     return AdapterTimeout(
         f"cannot finish {cfg.slot}.{method}: the peer did not respond within {seconds:g} s",
@@ -49,7 +51,9 @@ def reply_timeout(cfg: SlotConfig, method: str, seconds: float) -> AdapterTimeou
     )
 
 
-def create_transport(cfg: SlotConfig, endpoint: str, *, max_idle: int) -> httpx.AsyncHTTPTransport:
+def create_transport(
+    cfg: SlotConfig[TrustAnchor], endpoint: str, *, max_idle: int
+) -> httpx.AsyncHTTPTransport:
     """Create the transport to a slot's endpoint with its trust anchor and at most `max_idle` idle
     connections. Raises BackendError if the address is not allowed."""
     url_parts = urlsplit(endpoint)
@@ -63,13 +67,11 @@ def create_transport(cfg: SlotConfig, endpoint: str, *, max_idle: int) -> httpx.
     return httpx.AsyncHTTPTransport(verify=ssl_context_of(cfg) or True, limits=limits)
 
 
-def ssl_context_of(cfg: SlotConfig) -> ssl.SSLContext | None:
+def ssl_context_of(cfg: SlotConfig[TrustAnchor]) -> ssl.SSLContext | None:
     """Return the slot's TLS context; None for the default trust anchors."""
-    authority = cfg.option("ca_file", "")
+    authority = cfg.options.ca_file
     return (
-        ssl.create_default_context(cafile=str(cfg.paths.resolve(str(authority))))
-        if authority
-        else None
+        ssl.create_default_context(cafile=str(cfg.paths.resolve(authority))) if authority else None
     )
 
 

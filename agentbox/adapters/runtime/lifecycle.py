@@ -17,6 +17,7 @@ from agentbox.adapters.runtime.registry import resolve
 from agentbox.adapters.runtime.timing import Timing
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterError
+from agentbox.manifest.declarations.options import Options
 
 State = Literal["new", "connecting", "ready", "down", "off", "closed"]
 StatusState = Literal["ok", "degraded", "down", "connecting", "off"]
@@ -50,7 +51,7 @@ class SlotLifecycle:
     `slot.down`."""
 
     def __init__(
-        self, cfg: SlotConfig, deps: Deps, timing: Timing, on_change: ChangeCallback
+        self, cfg: SlotConfig[Options], deps: Deps, timing: Timing, on_change: ChangeCallback
     ) -> None:
         self.cfg = cfg
         self._deps, self._timing, self._on_change = deps, timing, on_change
@@ -62,7 +63,7 @@ class SlotLifecycle:
         self._inflight = InFlight()
         self._failures = 0
         self._wake = asyncio.Event()
-        self._next_cfg: SlotConfig | None = None
+        self._next_cfg: SlotConfig[Options] | None = None
         # cleared while a new configuration waits to be applied
         self.config_applied = asyncio.Event()
         self.config_applied.set()
@@ -94,7 +95,7 @@ class SlotLifecycle:
         if self._state == "ready":
             self._wake.set()
 
-    def reconfigure(self, cfg: SlotConfig) -> None:
+    def reconfigure(self, cfg: SlotConfig[Options]) -> None:
         """Set a new configuration. The old instance serves until the new one is open, unless both
         need exclusive access to the store (`Adapter.exclusive`)."""
         resolve(cfg.slot, cfg.use)

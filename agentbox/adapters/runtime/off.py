@@ -11,6 +11,7 @@ from agentbox.contracts.resource import protocol_methods
 from agentbox.core import clock
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterDisabled, AdapterError, SlotUnavailable
+from agentbox.manifest.declarations.options import Options
 
 
 class Off(Adapter):
@@ -23,7 +24,7 @@ class Off(Adapter):
 
     def __init__(
         self,
-        cfg: SlotConfig,
+        cfg: SlotConfig[Options],
         deps: Deps,
         *,
         reason: Literal["off", "down"] = "off",

@@ -27,6 +27,8 @@ from agentbox.core.slot_errors import (
     BackendError,
     SlotUnavailable,
 )
+from agentbox.manifest.declarations.options import Options
+from agentbox.manifest.slot_options import ProcessOptions
 from agentbox.policy.redaction.redacting_stream import RedactingStream
 from agentbox.policy.redaction.redactor import Redacted, RedactionFailed, Redactor
 
@@ -37,7 +39,7 @@ class InstanceSource(Protocol):
     """Provides the current instance; implemented by the slot's state machine."""
 
     @property
-    def cfg(self) -> SlotConfig: ...
+    def cfg(self) -> SlotConfig[Options]: ...
 
     @property
     def serving(self) -> Adapter:
@@ -143,12 +145,11 @@ class Pipeline:
 
     def _deadline(self, spec: Operation, arguments: Mapping[str, Any]) -> "_DeadlineBlock":
         seconds = spec.deadline_s
-        if spec.deadline_from is not None:
-            argument, option = spec.deadline_from
-            value = arguments.get(
-                argument, self._signatures[spec.name].parameters[argument].default
-            )
-            seconds += self._source.cfg.option(option, 5.0) if value is None else value
+        if argument := spec.deadline_from:
+            default = self._signatures[spec.name].parameters[argument].default
+            value = arguments.get(argument, default)
+            grace = ProcessOptions.of(self._source.cfg.options).grace_seconds
+            seconds += grace if value is None else value
         deadline = Deadline.after(seconds)
         caller = context.current().deadline
         return _DeadlineBlock(

@@ -25,6 +25,7 @@ from agentbox.contracts.orchestrator import Orchestrator
 from agentbox.contracts.pods import Pods
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
+from agentbox.manifest.declarations.options import Options
 from agentbox.plan.model import Plan
 from agentbox.policy.redaction.redactor import Redactor, build_redactor
 
@@ -40,7 +41,7 @@ class Slots:
 
     def __init__(
         self,
-        configs: Mapping[SlotName, SlotConfig],
+        configs: Mapping[SlotName, SlotConfig[Options]],
         deps: Deps,
         guard: Redactor,
         *,
@@ -137,7 +138,7 @@ class Slots:
         """Check the slot's health now, after a connection error on `serving`."""
         self._lifecycles[slot].request_health_check()
 
-    def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None:
+    def reconfigure(self, slot: SlotName, cfg: SlotConfig[Options]) -> None:
         """Set a slot's configuration; it is applied in the background."""
         self._lifecycles[slot].reconfigure(cfg)
 

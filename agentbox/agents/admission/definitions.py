@@ -9,9 +9,10 @@ from agentbox.adapters.orchestrator.checks import check_program
 from agentbox.agents.admission.draft import TASK_PREFIX, Draft, Inputs
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.slot_errors import PermissionDenied, SpawnError
+from agentbox.manifest.tables.agents import AgentTable
 from agentbox.plan.tables import AgentPlan
 
-DEFAULT_PROFILE: Final = "sandboxed"
+DEFAULT_PROFILE: Final = AgentTable.profile
 _MANIFEST_FIELDS: Final = ("argv", "profile", "cwd", "env", "restart", "workspace")
 
 

@@ -10,8 +10,6 @@ from agentbox.core.rpc.session import Method, Params, Session
 from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import PermissionDenied
 
-_DEFAULT_SECONDS = 120
-
 
 async def request_approval(session: Session[Service], params: Params) -> Any:
     """For a running agent; returns once approved."""
@@ -20,7 +18,7 @@ async def request_approval(session: Session[Service], params: Params) -> Any:
     if authorization is None or authorization.generation != params["generation"]:
         raise PermissionDenied("approval required: the agent is not running", scope="approvals")
     kind, value, words = (from_wire(str, params[name]) for name in ("kind", "value", "words"))
-    seconds = float(authorization.limits.get("approval_timeout_seconds", _DEFAULT_SECONDS))
+    seconds = float(authorization.limits["approval_timeout_seconds"])
     hold = params.get("hold") is True
     family = authorization.ancestors[-1].agent_id if authorization.ancestors else agent_id
     parameters = dict(params["parameters"])

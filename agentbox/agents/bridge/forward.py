@@ -25,6 +25,7 @@ from agentbox.core.rpc import messages, pipes
 from agentbox.core.rpc.session import Method, Params, Session
 from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import NotFound, SlotUnavailable
+from agentbox.manifest.slot_options import HttpOptions
 
 _OPEN_SECONDS = 8.0  # opening a slot is limited to 10
 
@@ -62,13 +63,12 @@ async def serve(
 ) -> None:
     """Return once the peer has disconnected or requested shutdown. Remote agents keep running.
     Raises AdapterError if the host does not answer."""
-    options = {"endpoint": endpoint, "ca_file": ca_file}
     cfg = SlotConfig(
         slot="orchestrator",
         use="external-stdio",
         required=True,
         paths=paths,
-        options=options,
+        options=HttpOptions(endpoint=endpoint, ca_file=ca_file),
         secrets={"token": token},
     )
     agents, stop = HttpOrchestrator(cfg, Deps(metrics=Metrics())), asyncio.Event()

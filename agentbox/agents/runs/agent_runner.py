@@ -24,6 +24,7 @@ from agentbox.contracts.orchestrator import AgentState, ExitRecord
 from agentbox.core import clock
 from agentbox.core.linux.kernel import boot_id
 from agentbox.core.slot_errors import SpawnError
+from agentbox.manifest.tables.agents import RestartTable
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.launcher.client import AgentProcess
 from agentbox.sandbox.report import report
@@ -194,9 +195,7 @@ class AgentRunner:
             return None
         now = time.time()
         uptime = now - entry.started_at.timestamp() if entry.started_at else 0.0
-        delay = restart.delay(
-            entry.restarts, now, uptime, restart.RestartBackoff.from_table(entry.grant_set.restart)
-        )
+        delay = restart.delay(entry.restarts, now, uptime, RestartTable(**entry.grant_set.restart))
         if delay is None:
             entry.exit = replace(end, reason="restart-intensity")
         return delay
@@ -206,7 +205,7 @@ class AgentRunner:
         entry.generation += 1
         entry.restart_count += 1
         entry.restarts = [*entry.restarts, time.time()][
-            -restart.RestartBackoff.from_table(entry.grant_set.restart).max_restarts :
+            -RestartTable(**entry.grant_set.restart).max_restarts :
         ]
         self._set_state("starting")
         try:

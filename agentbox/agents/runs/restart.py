@@ -1,32 +1,14 @@
 """Restart policy of an agent that has ended."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from collections.abc import Sequence
+from typing import Literal
 
 from agentbox.contracts.orchestrator import ExitRecord
+from agentbox.manifest.tables.agents import RestartTable
 
 STABLE_SECONDS = 300.0  # a generation that runs this long resets the delays
 
 RestartPolicy = Literal["never", "on-failure", "always"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class RestartBackoff:
-    """Limits and delays of restarts; defaults of `[agents.<name>.restart]`."""
-
-    max_restarts: int = 5
-    window_seconds: float = 300.0
-    backoff_seconds: float = 1.0
-    backoff_max_seconds: float = 60.0
-
-    @classmethod
-    def from_table(cls, table: Mapping[str, Any]) -> "RestartBackoff":
-        """From a table; an empty one gives the defaults."""
-        return cls(**{name: value for name, value in table.items() if name != "policy"})
-
-
-DEFAULT_BACKOFF = RestartBackoff()
 
 
 def should_restart(policy: RestartPolicy, exit_record: ExitRecord) -> bool:
@@ -37,7 +19,7 @@ def should_restart(policy: RestartPolicy, exit_record: ExitRecord) -> bool:
 
 
 def delay(
-    restarts: Sequence[float], now: float, uptime: float, backoff: RestartBackoff = DEFAULT_BACKOFF
+    restarts: Sequence[float], now: float, uptime: float, backoff: RestartTable
 ) -> float | None:
     """Seconds to wait, doubling; None if the window already has the maximum number of restarts.
 

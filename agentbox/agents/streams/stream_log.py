@@ -10,10 +10,11 @@ from typing import Any
 
 from agentbox.agents.streams.segment_log import SegmentLog, StoredItem
 from agentbox.contracts.orchestrator import StreamKind
+from agentbox.manifest.tables.limits import LimitsTable
 
 KINDS: tuple[StreamKind, ...] = ("stdout", "stderr", "state", "exit")
 _OUTPUT: tuple[StreamKind, ...] = ("stdout", "stderr")
-EVENTS = 1024  # of `state` and of `exit`; overridden by `limits.events_kept`
+EVENTS = LimitsTable.events_kept  # of `state` and of `exit`; overridden by `limits.events_kept`
 _EVENT_BYTES = 1 << 10  # average size of an event
 
 

@@ -12,6 +12,7 @@ from agentbox.core.errors import AgentboxError
 from agentbox.core.http.problems import Conflict
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import AdapterError, BackendError
+from agentbox.manifest.declarations.options import Options
 from agentbox.plan.drift import Drift, find_drift
 from agentbox.plan.model import Plan
 
@@ -57,7 +58,7 @@ async def apply_mounted(services: "Services") -> Applied:
     return _applied(changes)
 
 
-def _config(plan: Plan, paths: Paths, slot: SlotName) -> SlotConfig:
+def _config(plan: Plan, paths: Paths, slot: SlotName) -> SlotConfig[Options]:
     return slot_config(plan, paths, slot, slot_secrets(paths, plan.slots[slot].options))
 
 

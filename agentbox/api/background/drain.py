@@ -17,6 +17,8 @@ from agentbox.box.supervision.shutdown import mark_clean
 from agentbox.contracts.orchestrator import LIMIT, SHUTDOWN_GRACE, AgentHandle, AgentInfo
 from agentbox.core.errors import AgentboxError
 from agentbox.core.slot_errors import AdapterError
+from agentbox.manifest.slot_options import ProcessOptions
+from agentbox.plan.slots import slot_options
 
 AGENT_SECONDS = 7.0  # of the 10 s that the program has; the rest is for the slots
 _log = structlog.get_logger()
@@ -74,8 +76,9 @@ class Drain:
         """Tasks end their own agents and beads; other agents of this box are ended here. Returns
         the number of tasks left to the next boot.
         """
-        tasks, options = self._services.tasks, self._services.plan.slots["orchestrator"].options
-        grace = min(SHUTDOWN_GRACE, float(options.get("grace_seconds", SHUTDOWN_GRACE)))
+        services = self._services
+        tasks, options = services.tasks, slot_options(services.plan.slots, "orchestrator")
+        grace = min(SHUTDOWN_GRACE, ProcessOptions.of(options).grace_seconds)
         try:
             async with asyncio.timeout(AGENT_SECONDS):
                 await asyncio.gather(tasks.drain(grace), self._end_others(tasks.agents, grace))

@@ -30,7 +30,8 @@ from agentbox.core.slot_errors import (
     ValidationError,
     ValueTooLarge,
 )
-from agentbox.plan.slots import slot_option
+from agentbox.manifest.slot_options import ObjectLimit
+from agentbox.plan.slots import slot_options
 
 DEFAULT_PAGE = 100
 DEFAULT_TYPE = "application/octet-stream"
@@ -146,7 +147,7 @@ def _unsupported_header(name: str) -> Exception:
 
 def _check_length(request: ApiRequest) -> None:
     """Rejects a body with a too large Content-Length before it is read."""
-    cap = int(slot_option("pods", request.services.plan.slots["pods"].options, "max_object"))
+    cap = ObjectLimit.of(slot_options(request.services.plan.slots, "pods")).max_object
     length = request.headers.get("content-length", "0")
     if length.isdecimal() and int(length) > cap:
         raise ValueTooLarge(

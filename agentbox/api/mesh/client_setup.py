@@ -9,6 +9,7 @@ from agentbox.api.mesh.mesh_role import box_principal, clock_scale, enrolment_to
 from agentbox.box.supervision.slot_secrets import slot_secrets
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import AdapterError
+from agentbox.manifest.declarations.options import Options
 from agentbox.mesh.client.client import Client
 from agentbox.mesh.client.host_connection import HostConnection
 from agentbox.mesh.client.instance import load_or_create
@@ -55,7 +56,7 @@ async def _skip_drain(_seconds: float) -> None:
     """Beads are local: no results are queued."""
 
 
-def _configs(services: "Services") -> Mapping[SlotName, SlotConfig]:
+def _configs(services: "Services") -> Mapping[SlotName, SlotConfig[Options]]:
     plan, paths = services.plan, services.paths
     return {
         slot: slot_config(plan, paths, slot, slot_secrets(paths, plan.slots[slot].options))

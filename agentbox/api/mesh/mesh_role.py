@@ -11,6 +11,7 @@ from agentbox.box.supervision.slot_secrets import slot_secrets
 from agentbox.contracts.mesh import MeshStatus
 from agentbox.core.paths import Paths, environment
 from agentbox.core.records.plain import to_plain
+from agentbox.manifest.declarations.options import Options
 from agentbox.plan.model import Plan
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ class MeshRole:
         if self.client is not None:
             await self.client.slots.before_open(slot)
 
-    def overlay(self, cfg: SlotConfig) -> SlotConfig:
+    def overlay(self, cfg: SlotConfig[Options]) -> SlotConfig[Options]:
         """The configuration of a slot with the values of the session."""
         return cfg if self.client is None else self.client.slots.overlay(cfg)
 

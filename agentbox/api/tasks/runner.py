@@ -30,9 +30,10 @@ from agentbox.core.slot_errors import (
     disk_full_error,
     is_disk_full,
 )
+from agentbox.manifest.slot_options import LeaseOptions
 from agentbox.mesh.client.instance import load_or_create
 from agentbox.plan.model import Plan
-from agentbox.plan.slots import slot_option
+from agentbox.plan.slots import slot_options
 
 if TYPE_CHECKING:
     from agentbox.adapters.runtime.slots import Slots
@@ -75,9 +76,7 @@ class TaskRunner:
     def apply_plan(self, plan: Plan) -> None:
         """Sets the lease and the agents for runs started from now on."""
         self._agents = frozenset(plan.agents)
-        self._lease_seconds = int(
-            slot_option("beads", plan.slots["beads"].options, "lease_seconds")
-        )
+        self._lease_seconds = LeaseOptions.of(slot_options(plan.slots, "beads")).lease_seconds
 
     def start(self) -> None:
         """Resumes the runs of the last process, then polls for more. Raises OSError for the

@@ -28,9 +28,6 @@ _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
 }
 
 
-TOOL_SECONDS: Final = 30  # per tool call, unless the agent's `limits.tool_timeout_seconds` is set
-
-
 class AgentApi:
     """Serves calls; `close` closes its connections to the management API."""
 
@@ -209,7 +206,7 @@ async def _with_timeout(caller: Authorization, tool: Tool, work: Awaitable[Any])
     """Awaits a call within the agent's tool timeout, which excludes approvals. Raises
     AgentApiError."""
     seconds, key = (
-        float(caller.limits.get("tool_timeout_seconds", TOOL_SECONDS)),
+        float(caller.limits["tool_timeout_seconds"]),
         "limits.tool_timeout_seconds",
     )
     try:

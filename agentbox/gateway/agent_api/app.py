@@ -11,7 +11,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from agentbox.gateway.agent_api import jsonrpc
 from agentbox.gateway.agent_api.api import AgentApi
-from agentbox.gateway.agent_api.custom_tools import DEFAULT_FRAME
 from agentbox.gateway.agent_api.errors import INVALID_REQUEST, UNAUTHENTICATED, AgentApiError
 from agentbox.gateway.authorizer import AccessDenied
 from agentbox.policy.rights.authorization import Authorization
@@ -110,7 +109,7 @@ def identify(agent_api: AgentApi, connection: HTTPConnection) -> Authorization:
 
 def frame_limit(caller: Authorization) -> int:
     """Maximum bytes of one message."""
-    return int(caller.limits.get("frame") or DEFAULT_FRAME)
+    return int(caller.limits["frame"])
 
 
 async def read_body(request: Request, max_bytes: int) -> bytes:

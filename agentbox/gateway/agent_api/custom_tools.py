@@ -18,7 +18,6 @@ from agentbox.policy.rights.authorization import Authorization
 
 Arguments = Mapping[str, Any]
 CustomTool = Callable[[ManagementClient, Authorization, Tool, Arguments], Awaitable[Any]]
-DEFAULT_FRAME: Final = 1 << 20  # bytes of a message, unless the agent's `limits.frame` is set
 _DEFAULT_ITEMS: Final = 100  # output items per response, unless `limit` is given
 
 
@@ -89,7 +88,7 @@ async def read_pod(
     """Returns text as text. Raises AgentApiError if the object exceeds the message limit."""
     from agentbox.client.transport import build_call
 
-    max_bytes = int(caller.limits.get("frame") or DEFAULT_FRAME)
+    max_bytes = int(caller.limits["frame"])
     try:
         call = build_call(
             "read_pod",

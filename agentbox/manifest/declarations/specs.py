@@ -9,7 +9,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin
 
 from agentbox.manifest.declarations.key import Apply, Declaration, Not, declared
 from agentbox.manifest.model import Model, hints_of, plain
-from agentbox.manifest.tables.slots import SlotTable, option_names
+from agentbox.manifest.tables.slots import SlotTable
 from agentbox.manifest.types import Size
 
 
@@ -153,7 +153,7 @@ def _conditions(declaration: Declaration, table: str) -> Iterator[KeyCondition]:
 def _of_slot(kind: type, name: str, table: str) -> Iterator[KeyCondition]:
     """An option of a slot is used by the implementations whose options class has it."""
     if issubclass(kind, SlotTable) and name not in SlotTable.__annotations__:
-        users = (use for use, options in kind.options.items() if name in option_names(options))
+        users = (use for use, options in kind.options.items() if name in options.names())
         yield KeyCondition(f"{table}.use", tuple(users))
 
 

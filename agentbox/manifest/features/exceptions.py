@@ -156,8 +156,9 @@ def _join_rows(
 def _join_tmpfs(first: TmpfsTable, second: TmpfsTable) -> TmpfsTable:
     """The larger size, the bits of both modes, executable if either is."""
     mode = f"{int(first.mode, 8) | int(second.mode, 8):04o}"
-    larger = max((first.size, second.size), key=lambda size: size.bytes)
-    return replace(first, size=larger, mode=mode, exec=first.exec or second.exec)
+    return replace(
+        first, size=max(first.size, second.size), mode=mode, exec=first.exec or second.exec
+    )
 
 
 def _join_volume(first: VolumeTable, second: VolumeTable) -> VolumeTable:

@@ -17,4 +17,4 @@ def baseline_mounts(tmp_size: Size, log_size: Size) -> tuple[TmpfsTable, ...]:
 
 def total_bytes(mounts: tuple[TmpfsTable, ...]) -> int:
     """Their total size."""
-    return sum(mount.size.bytes for mount in mounts)
+    return sum(mount.size for mount in mounts)

@@ -4,13 +4,16 @@ import asyncio
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import urlsplit
 
 from agentbox.adapters.runtime.adapter import SlotConfig, SlotName
 from agentbox.adapters.runtime.http_connection import is_loopback
-from agentbox.contracts.mesh import OFFERED_SLOTS, Endpoint
+from agentbox.contracts.mesh import OFFERED_SLOTS
+from agentbox.contracts.mesh import Endpoint as OfferedEndpoint
 from agentbox.core.slot_errors import SlotUnavailable
+from agentbox.manifest.declarations.options import Options
+from agentbox.manifest.slot_options import Endpoint
 
 NO_SESSION = "no mesh session"
 
@@ -18,7 +21,7 @@ NO_SESSION = "no mesh session"
 class ReopenableSlots(Protocol):
     """The part of the slot container that is used here."""
 
-    def reconfigure(self, slot: SlotName, cfg: SlotConfig) -> None: ...
+    def reconfigure(self, slot: SlotName, cfg: SlotConfig[Options]) -> None: ...
     async def wait_applied(self, slot: SlotName) -> None: ...
     def is_down(self, slot: SlotName) -> bool: ...
 
@@ -28,7 +31,7 @@ class SessionSlots:
 
     def __init__(
         self,
-        configs: Callable[[], Mapping[SlotName, SlotConfig]],
+        configs: Callable[[], Mapping[SlotName, SlotConfig[Options]]],
         slots: ReopenableSlots,
         *,
         host_url: str,
@@ -41,7 +44,7 @@ class SessionSlots:
             ca_file,
             box_name,
         )
-        self._offers: Mapping[str, Endpoint] | None = None  # None: no session
+        self._offers: Mapping[str, OfferedEndpoint] | None = None  # None: no session
         self._token = ""
         self._rejected: dict[str, str] = {}
 
@@ -52,8 +55,8 @@ class SessionSlots:
             slot
             for slot, cfg in self._configs().items()
             if slot in OFFERED_SLOTS
-            and cfg.use.startswith("external-")
-            and not cfg.option("endpoint")
+            and isinstance(cfg.options, Endpoint)
+            and not cfg.options.endpoint
         )
 
     def status(self) -> dict[str, str]:
@@ -66,22 +69,21 @@ class SessionSlots:
         if slot in self.needed and slot != "events" and (reason := self._missing_reason(slot)):
             raise SlotUnavailable(reason, slot=slot, impl=self._configs()[slot].use, since=None)
 
-    def overlay(self, cfg: SlotConfig) -> SlotConfig:
+    def overlay(self, cfg: SlotConfig[Options]) -> SlotConfig[Options]:
         """The configuration completed with the session's address and token."""
         if cfg.slot not in self.needed or self._missing_reason(cfg.slot):
             return cfg
-        session_options: dict[str, Any] = {"endpoint": self._url(cfg.slot)}
+        options = cfg.options.changed(endpoint=self._url(cfg.slot))
         if self._ca_file:
-            session_options["ca_file"] = self._ca_file
-        if cfg.slot == "beads":
-            session_options["names"] = self._box_name
+            options = options.changed(ca_file=self._ca_file)
         return replace(
             cfg,
-            options={**cfg.options, **session_options},
+            options=options,
+            box_at_host=self._box_name,
             secrets={**cfg.secrets, "token": self._token},
         )
 
-    def apply(self, offers: Mapping[str, Endpoint], token: str) -> dict[str, str]:
+    def apply(self, offers: Mapping[str, OfferedEndpoint], token: str) -> dict[str, str]:
         """Applies the session's offers; slots are reconfigured in the background. Returns slot ->
         why its address is invalid."""
         previous = {slot: self.overlay(self._configs()[slot]) for slot in self.needed}
@@ -112,7 +114,7 @@ class SessionSlots:
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*map(self._slots.wait_applied, self.needed))
 
-    def _reconfigure(self, previous: Mapping[SlotName, SlotConfig]) -> None:
+    def _reconfigure(self, previous: Mapping[SlotName, SlotConfig[Options]]) -> None:
         for slot, old in previous.items():
             new = self.overlay(self._configs()[slot])
             if new != old or self._slots.is_down(slot):

@@ -35,7 +35,7 @@ def build_exceptions(
                 key=key,
                 reason=block.reason or row.reason,
                 tmpfs=tuple(
-                    TmpfsPlan(target=t.target, size=t.size.bytes, mode=t.mode.zfill(4), exec=t.exec)
+                    TmpfsPlan(target=t.target, size=int(t.size), mode=t.mode.zfill(4), exec=t.exec)
                     for t in row.tmpfs
                 ),
                 volumes=tuple(

@@ -119,9 +119,7 @@ class AppendClauses:
 
     async def test_V06_durable_is_declared_and_kept(self, store: Any, adapter: Any) -> None:
         """With the capability, appended records are in a file that another process reads."""
-        assert ("durable" in adapter.capabilities) == (
-            store.cfg.option("fsync", "group") != "interval"
-        )
+        assert ("durable" in adapter.capabilities) == (store.cfg.options.fsync != "interval")
         (event,) = await adapter.append([new_event()])
         assert any(
             event.hash.encode() in path.read_bytes() for path in store.directory.glob("*.jsonl")

@@ -10,6 +10,7 @@ from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.slots import Slots
 from agentbox.adapters.runtime.timing import Timing
 from agentbox.core.paths import Paths
+from agentbox.manifest.slot_options import options_class
 from agentbox.policy.redaction.redactor import build_redactor
 
 # Seconds; the checks are frequent, while opening and health keep times that a busy machine can meet.
@@ -43,7 +44,12 @@ class Box:
 
     def config(self, slot, use, required=False, **options):
         return SlotConfig(
-            slot=slot, use=use, required=required, paths=self.paths, box="test", options=options
+            slot=slot,
+            use=use,
+            required=required,
+            paths=self.paths,
+            box="test",
+            options=options_class(slot, use)(**options),
         )
 
     def container(

@@ -4,6 +4,7 @@ import inspect
 from typing import get_args
 
 import pytest
+from agentbox_testkit.local_store import options_of
 
 from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.adapters.runtime.registry import allowed, resolve
@@ -12,6 +13,7 @@ from agentbox.contracts.resource import protocol_methods
 from agentbox.core.paths import CHECKOUT
 from agentbox.core.slot_errors import UnknownAdapterImpl
 from agentbox.manifest.keys import keys
+from agentbox.manifest.slot_options import options_class
 
 
 @pytest.mark.parametrize("slot", SLOTS)
@@ -73,3 +75,11 @@ def test_pointers_begin_at_an_argument(slot):
         parameters = inspect.signature(getattr(CONTRACTS[slot], spec.name)).parameters
         for pointer in (*spec.redact, *spec.identifiers):
             assert pointer.split("/")[1] in parameters
+
+
+@pytest.mark.parametrize(
+    ("slot", "impl"), [(slot, impl) for slot in SLOTS for impl in allowed(slot)]
+)
+def test_a_shipped_class_reads_the_options_of_its_name(slot, impl):
+    """The manifest decodes them by `use`, and the class annotates `cfg` with the same."""
+    assert options_of(resolve(slot, impl)) is options_class(slot, impl)

@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from agentbox_testkit.contracts.orchestrator_lab import wait_until_async
-from support import tables
+from support.host_configs import host_config
 
 from agentbox.agents import canaries as runner
 from agentbox.agents.canaries import NOT_RUN, WEAK_HOOK, CanaryRunner
-from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.store import AgentStore
 from agentbox.core.paths import Paths
@@ -27,7 +26,7 @@ async def host() -> AsyncIterator[HostState]:
         paths = Paths(Path(folder))
         for path in (paths.run, paths.state, paths.logs, paths.workspace, paths.branches):
             path.mkdir(parents=True, exist_ok=True)
-        config = HostConfig(paths=paths, limits=tables.limits(), test_hooks=True)
+        config = host_config(paths, test_hooks=True)
         store = AgentStore(config.state_dir)
         await store.open()
         made = HostState(config, store, "mark")

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support import tables
 from support.agent_host import AgentHostBox
+from support.host_configs import host_config
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.adapters.runtime.adapter import Deps, SlotConfig
+from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents.admission.admit import UNCOUNTED, Requester, admit
 from agentbox.agents.admission.draft import Inputs
@@ -50,8 +50,7 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
 
 @pytest.fixture
 async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
-    config = SlotConfig(slot="orchestrator", use="local-process", required=True, paths=box.paths)
-    made = LocalProcessOrchestrator(config, Deps(metrics=Metrics()))
+    made = LocalProcessOrchestrator(box.slot_config(), Deps(metrics=Metrics()))
     await made.open(Deadline.after(5))
     yield made
     await made.close()
@@ -239,7 +238,7 @@ async def test_a_minimal_agent_runs_its_program_and_nothing_else(
 def test_a_place_that_the_kernel_cannot_be_told(name: str, tmp_path: Path) -> None:
     """A program or directory whose name reads as a pattern is refused by name, never granted too
     widely."""
-    config = HostConfig(paths=Paths(tmp_path / name), limits=tables.limits())
+    config = host_config(Paths(tmp_path / name))
     with pytest.raises(SpawnError) as caught:
         build_confinement(_entry(config), config, PathBindings(workspace=config.paths.workspace))
     assert caught.value.members["stage"] == "profile"
@@ -250,7 +249,7 @@ def test_a_workspace_above_the_state_is_refused(tmp_path: Path) -> None:
     box = tmp_path / "project/box"
     box.mkdir(parents=True)
     (box / "workspace").symlink_to(tmp_path / "project")
-    config = HostConfig(paths=Paths(box), limits=tables.limits())
+    config = host_config(Paths(box))
     with pytest.raises(SpawnError, match="the control plane"):
         build_confinement(_entry(config), config, PathBindings(workspace=config.paths.workspace))
 
@@ -258,9 +257,7 @@ def test_a_workspace_above_the_state_is_refused(tmp_path: Path) -> None:
 def test_a_command_is_granted_over_the_systems_links_only(tmp_path: Path) -> None:
     """The value of `$COMMAND`: nothing where an agent may have put a link, and never the link's
     target."""
-    config = HostConfig(
-        paths=Paths(tmp_path), limits=tables.limits(), writable_dirs=("/workspace",)
-    )
+    config = host_config(Paths(tmp_path), writable_dirs=("/workspace",))
     workspace, other = tmp_path / "workspace", tmp_path / "private"
     for folder in (workspace, other):
         folder.mkdir()

@@ -7,7 +7,7 @@ from pathlib import Path
 import apsw
 import pytest
 import pytest_asyncio
-from support import tables
+from support.host_configs import host_config
 
 from agentbox.agents.approvals.request import ApprovalRequest
 from agentbox.agents.config import HostConfig
@@ -27,7 +27,7 @@ DAMAGE = ("'{'", "'[]'", "CAST(x'7bff7d' AS TEXT)")
 
 @pytest.fixture
 def config(tmp_path: Path) -> HostConfig:
-    return HostConfig(paths=Paths(tmp_path), limits=tables.limits())
+    return host_config(Paths(tmp_path))
 
 
 @pytest_asyncio.fixture

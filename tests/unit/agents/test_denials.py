@@ -9,9 +9,8 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from support import tables
+from support.host_configs import host_config
 
-from agentbox.agents.config import HostConfig
 from agentbox.agents.registry import denial_rates, event_record
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.denial_rates import EVENT_SECONDS
@@ -29,7 +28,7 @@ RULE = ("agent-api", "x", "policy")
 @pytest_asyncio.fixture
 async def host(tmp_path: Path) -> AsyncIterator[HostState]:
     """With its store open and no agent."""
-    config = HostConfig(paths=Paths(tmp_path), limits=tables.limits())
+    config = host_config(Paths(tmp_path))
     store = AgentStore(config.state_dir)
     await store.open()
     yield HostState(config, store, "mark")

@@ -4,16 +4,15 @@ specs."""
 from dataclasses import replace
 from pathlib import Path
 
-from support import tables
+from support.host_configs import host_config
 
-from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.retention import select_surplus
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
 
 CONFIG = replace(
-    HostConfig(paths=Paths(Path("/")), limits=tables.limits()),
+    host_config(Paths(Path("/"))),
     keep_ended=3,
     keep_output=100,
     keep_specs=50,

@@ -5,6 +5,9 @@ import pytest
 from agentbox.agents.runs import restart
 from agentbox.contracts.orchestrator import ExitReason, ExitRecord
 from agentbox.core import clock
+from agentbox.manifest.tables.agents import RestartTable
+
+DEFAULT = RestartTable()
 
 
 def end(code: int | None = 0, reason: ExitReason = "exit") -> ExitRecord:
@@ -34,7 +37,7 @@ def test_delays_double_to_a_bound() -> None:
     """1, 2, 4, 8, 16 s, then the 6th within 300 s is refused."""
     moments: list[float] = []
     found = []
-    while (wait := restart.delay(moments, 100.0 + len(moments), 0)) is not None:
+    while (wait := restart.delay(moments, 100.0 + len(moments), 0, DEFAULT)) is not None:
         found.append(wait)
         moments.append(100.0 + len(moments))
     assert found == [1, 2, 4, 8, 16]
@@ -42,10 +45,10 @@ def test_delays_double_to_a_bound() -> None:
 
 def test_old_restarts_are_forgotten() -> None:
     """Only those of the last 300 s count."""
-    assert restart.delay([0, 1, 2, 3, 4], 305, 0) == 1
-    assert restart.delay([0, 1, 2, 3, 299], 302.5, 0) == 4
+    assert restart.delay([0, 1, 2, 3, 4], 305, 0, DEFAULT) == 1
+    assert restart.delay([0, 1, 2, 3, 299], 302.5, 0, DEFAULT) == 4
 
 
 def test_a_steady_life_starts_anew() -> None:
     """After 300 s the next delay is the first one again."""
-    assert restart.delay([100, 200], 401, 301) == 1
+    assert restart.delay([100, 200], 401, 301, DEFAULT) == 1

@@ -14,15 +14,14 @@ from typing import Any
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from support import tables
 from support.agent_family import MANIFEST, NAMES
+from support.host_configs import host_config
 from support.plans import plan_of
 from support.right_samples import BOUNDS, CHECKED, KERNEL
 
 from agentbox.agents.admission.admit import Requester
 from agentbox.agents.authorization import metering
 from agentbox.agents.authorization.revoker import GrantRevoker
-from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.admissions import admit_agent
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
@@ -46,9 +45,8 @@ class RightsMachine(RuleBasedStateMachine):
     def begin(self) -> None:
         self.runner = asyncio.Runner()
         self.folder = Path(tempfile.mkdtemp(prefix="abx-", dir="/var/tmp"))
-        self.config = HostConfig(
-            paths=Paths(self.folder),
-            limits=tables.limits(),
+        self.config = host_config(
+            Paths(self.folder),
             agents=PLAN.agents,
             policies=PLAN.policies,
             egress_allow=PLAN.reach.allow,

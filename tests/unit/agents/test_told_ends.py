@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import apsw
-from support import tables
 from support.agent_host import AgentHostBox
 from support.host_agents import open_orchestrator
+from support.host_configs import host_config
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.agents.config import HostConfig
 from agentbox.contracts.orchestrator import AgentHandle, AgentSpec, ExitRecord
 from agentbox.core.ids import uuid7
 
@@ -25,9 +24,7 @@ async def test_an_end_that_was_told_is_its_end_after_a_crash(tmp_path: Path) -> 
     async with open_orchestrator(box) as adapter:
         handle = await adapter.spawn(spec, request_id=uuid7())
         pipes = await adapter.attach(handle)
-        writer = apsw.Connection(
-            str(HostConfig(paths=box.paths, limits=tables.limits()).state_dir / "agents.db")
-        )
+        writer = apsw.Connection(str(host_config(box.paths).state_dir / "agents.db"))
         writer.execute("BEGIN IMMEDIATE")  # nothing is stored from now on
         await pipes.send(b"go\n")
         seen = await end_of(adapter, handle)

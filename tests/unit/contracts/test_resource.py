@@ -144,7 +144,7 @@ def test_members_that_are_no_arguments_are_in_the_request() -> None:
         ((SEND, LIST, write("remove", redact=("/note",))), "remove has no argument note"),
         ((SEND, LIST, write("remove", identifiers=("/x",))), "remove has no argument x"),
         (
-            (SEND, LIST, write("remove", deadline_from=("grace_s", ""))),
+            (SEND, LIST, write("remove", deadline_from="grace_s")),
             "remove has no argument grace_s",
         ),
         (

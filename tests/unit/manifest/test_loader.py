@@ -20,7 +20,7 @@ def test_absent_keys_take_the_defaults() -> None:
     assert manifest.findings == ()
     assert manifest.effective is not None
     assert manifest.effective.resources.memory == Size("4GiB")
-    assert manifest.effective.resources.memory.bytes == 4 << 30
+    assert manifest.effective.resources.memory == 4 << 30
     assert set(effective_values(manifest)) == {path for path in keys() if "*" not in path}
 
 
@@ -55,8 +55,8 @@ def test_limits_of_an_agent_are_those_of_the_box_unless_written() -> None:
     )
     agents = parse(text, "x").usable.agents
     assert [(agents[name].limits.pids, agents[name].limits.memory) for name in "ab"] == [
-        (7, "1GiB"),
-        (128, "1GiB"),
+        (7, 1 << 30),
+        (128, 1 << 30),
     ]
 
 

@@ -209,7 +209,7 @@ def test_a_refused_value_is_withdrawn() -> None:
     manifest = parse((BASE + '[api]\nport = "1"\nmax_body = "2MiB"\n').encode(), "x")
     assert manifest.invalid == {"api.port"}
     assert manifest.usable.api.port == 9090
-    assert manifest.usable.api.max_body == "2MiB"
+    assert manifest.usable.api.max_body == 2 << 20
     assert manifest.effective is None
 
 

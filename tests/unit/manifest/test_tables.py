@@ -180,7 +180,7 @@ def test_a_choice_of_a_slot_has_its_options(slot: str) -> None:
     table = hints_of(AdaptersTable)[slot]
     assert [*table.options, "off"] == SCHEMAS[f"adapters.{slot}.use"]["enum"]
     for use, options in table.options.items():
-        for name in hints_of(options):
+        for name in options.names():
             (condition,) = conditions()[f"adapters.{slot}.{name}"]
             assert condition.holds(use)
 

@@ -15,7 +15,7 @@ _UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 @given(st.integers(min_value=1, max_value=10**9), st.sampled_from(sorted(_UNITS)))
 def test_size_in_bytes(count: int, unit: str) -> None:
     """A whole number of a binary unit."""
-    assert Size(f"{count}{unit}").bytes == count * _UNITS[unit]
+    assert Size(f"{count}{unit}") == count * _UNITS[unit]
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ import httpx
 from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.adapters.runtime.http_connection import create_transport
 from agentbox.core.http.reusable_client import ReusableClient
+from agentbox.manifest.slot_options import HttpOptions
 
 REJECTED_STATUSES = frozenset({400, 413, 422})
 RETRYABLE_STATUSES = frozenset({408, 425, 429})  # and every 5xx: retried unchanged
@@ -37,10 +38,10 @@ class DeliveryOutcome:
 class Sink:
     """The address `adapters.events.endpoint`, which accepts CloudEvents by POST."""
 
-    def __init__(self, cfg: SlotConfig) -> None:
+    def __init__(self, cfg: SlotConfig[HttpOptions]) -> None:
         """Raises BackendError if the address is not allowed."""
-        self._url, self._cfg = str(cfg.option("endpoint")), cfg
-        self._seconds = float(cfg.option("timeout_seconds"))
+        self._url, self._cfg = cfg.options.endpoint, cfg
+        self._seconds = cfg.options.timeout_seconds
         token = cfg.secrets.get("token", "")
         self._headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._client = ReusableClient(self._create_client)

@@ -19,6 +19,7 @@ from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.contracts.events import NewEvent, VerifyReport
 from agentbox.core.slot_errors import AdapterError
+from agentbox.manifest.slot_options import JournalOptions
 
 DISK_FULL = "the disk is full"
 MIN_FREE_BYTES = 1 << 20  # required free space of the file system
@@ -34,12 +35,12 @@ class OpenJournal:
     `recovery.load` and of the lock."""
 
     def __init__(
-        self, cfg: SlotConfig, deps: Deps, on_published: Callable[[], None], sync: Any
+        self, cfg: SlotConfig[JournalOptions], deps: Deps, on_published: Callable[[], None]
     ) -> None:
         cfg.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._cfg, self._deps = cfg, deps
-        max_size = int(cfg.option("max_size"))
-        deps.metrics.journal_max_bytes.set(max_size)
+        options = cfg.options
+        deps.metrics.journal_max_bytes.set(options.max_size)
         self._record = cfg.record
         self._lock = WriterLock(cfg.directory / ".lock")
         self._lock.acquire()
@@ -50,9 +51,9 @@ class OpenJournal:
                 deps.clock,
                 self._create_self_draft,
                 on_published,
-                segment_size=int(cfg.option("segment_size")),
-                max_size=max_size,
-                sync=sync,
+                segment_size=options.segment_size,
+                max_size=options.max_size,
+                sync=options.fsync,
             )
             self.writer.start()
         except BaseException:

@@ -9,6 +9,7 @@ from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.contracts.memory import Embedder
 from agentbox.core.deadline import Deadline
 from agentbox.core.storage.postgres.database import Connection, Postgres, fetch_all, fetch_one
+from agentbox.manifest.slot_options import PostgresMemoryOptions
 
 _OPEN_SECONDS = 10.0
 
@@ -16,8 +17,8 @@ _OPEN_SECONDS = 10.0
 class PgVectors:
     """Other boxes may have the schema open; after `begin` the stored model refuses them."""
 
-    def __init__(self, cfg: SlotConfig) -> None:
-        self._db = Postgres(cfg, "agentbox_memory", MIGRATIONS, prepare=ensure_pgvector)
+    def __init__(self, cfg: SlotConfig[PostgresMemoryOptions]) -> None:
+        self._db = Postgres(cfg, MIGRATIONS, prepare=ensure_pgvector)
 
     async def open(self) -> None:
         await self._db.open(Deadline.after(_OPEN_SECONDS))

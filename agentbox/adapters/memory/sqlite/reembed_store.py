@@ -9,12 +9,13 @@ from agentbox.adapters.memory.sqlite.schema import MIGRATIONS
 from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.contracts.memory import Embedder
 from agentbox.core.storage.sqlite import Database, fetch_all, fetch_one
+from agentbox.manifest.slot_options import MemoryOptions
 
 
 class SqliteVectors:
     """A running box may have the file open; the stored model refuses it."""
 
-    def __init__(self, cfg: SlotConfig) -> None:
+    def __init__(self, cfg: SlotConfig[MemoryOptions]) -> None:
         self._db = Database(cfg.directory / "memory.db", MIGRATIONS, "memory", "local-sqlite")
 
     async def open(self) -> None:

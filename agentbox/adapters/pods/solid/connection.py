@@ -24,6 +24,7 @@ from agentbox.adapters.runtime.http_connection import (
 from agentbox.client.transport import base_headers
 from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.sqlite import closed_error
+from agentbox.manifest.slot_options import SolidPodsOptions
 
 MAX_IDLE = 20  # idle connections that stay open
 REDIRECTS = 3
@@ -35,9 +36,9 @@ _AUTH_KINDS = ("none", "bearer")
 class SolidConnection:
     """A root container on a server. Raised errors never contain the token."""
 
-    def __init__(self, cfg: SlotConfig) -> None:
+    def __init__(self, cfg: SlotConfig[SolidPodsOptions]) -> None:
         self.cfg = cfg
-        self._seconds = float(cfg.option("timeout_seconds"))
+        self._seconds = cfg.options.timeout_seconds
         self._client: httpx.AsyncClient | None = None
         self._requests = PendingRequests()
         self._streams: set[httpx.Response] = set()
@@ -46,7 +47,7 @@ class SolidConnection:
     def open(self) -> None:
         """Create the pool without connecting. Raises BackendError for an address or auth method
         that is not allowed."""
-        auth = str(self.cfg.option("auth"))
+        auth = self.cfg.options.auth
         if auth not in _AUTH_KINDS:
             raise unusable_slot(
                 self.cfg,
@@ -55,7 +56,7 @@ class SolidConnection:
                     f'"bearer" or "none"'
                 ),
             )
-        endpoint = str(self.cfg.option("endpoint"))
+        endpoint = self.cfg.options.endpoint
         address = urlsplit(endpoint)
         if address.query or address.fragment or address.username is not None:
             raise unusable_slot(

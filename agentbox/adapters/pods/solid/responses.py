@@ -23,6 +23,7 @@ from agentbox.core.slot_errors import (
     ValidationError,
     from_problem,
 )
+from agentbox.manifest.declarations.options import Options
 
 CONTAINER_TYPE = "text/turtle"  # the type of containers (Linked Data Platform 5.2.1)
 _RANGE = re.compile(r"bytes (\d+)-")
@@ -103,7 +104,7 @@ def is_agentbox_refusal(response: httpx.Response) -> bool:
 
 
 def refusal_error(
-    cfg: SlotConfig, response: httpx.Response, body: bytes, path: str
+    cfg: SlotConfig[Options], response: httpx.Response, body: bytes, path: str
 ) -> AdapterError:
     """Return the error for an unsuccessful response. Its paths are those of this pod, not of the
     server."""

@@ -1,14 +1,29 @@
 """What a store in PostgreSQL needs to know."""
 
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Protocol
 
 from agentbox.core.paths import Paths
 
 
+class DatabaseOptions(Protocol):
+    """The options of a slot that stores in PostgreSQL."""
+
+    @property
+    def schema(self) -> str: ...
+
+    @property
+    def pool_size(self) -> int: ...
+
+    @property
+    def timeout_seconds(self) -> int: ...
+
+    @property
+    def ca_file(self) -> str: ...
+
+
 class DatabaseConfig(Protocol):
-    """The configuration of a slot that stores in PostgreSQL: `secrets["dsn"]`, and the options
-    `schema`, `pool_size`, `timeout_seconds` and `ca_file`."""
+    """The configuration of such a slot, with the connection string in `secrets["dsn"]`."""
 
     @property
     def slot(self) -> str: ...
@@ -25,6 +40,5 @@ class DatabaseConfig(Protocol):
     @property
     def secrets(self) -> Mapping[str, str]: ...
 
-    def option(self, name: str, default: Any = None) -> Any:
-        """An option; if the plan lacks it, `default`, else the manifest's default."""
-        ...
+    @property
+    def options(self) -> DatabaseOptions: ...

@@ -48,7 +48,6 @@ class Postgres:
     def __init__(
         self,
         cfg: DatabaseConfig,
-        schema: str,
         migrations: Sequence[Migration],
         prepare: Prepare = _no_preparation,
     ) -> None:
@@ -56,9 +55,9 @@ class Postgres:
         search path.
         """
         self._cfg, self._migrations, self._prepare = cfg, migrations, prepare
-        self._schema = str(cfg.option("schema", schema))
-        self._size = int(cfg.option("pool_size"))
-        self._timeout_s = int(cfg.option("timeout_seconds"))
+        self._schema = cfg.options.schema
+        self._size = cfg.options.pool_size
+        self._timeout_s = cfg.options.timeout_seconds
         self._extra_schema = ""
         self._pool: AsyncConnectionPool[Connection] | None = None
         self._running: set[asyncio.Task[Any]] = set()
@@ -70,7 +69,7 @@ class Postgres:
         import psycopg
         from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-        ca_path = str(self._cfg.option("ca_file"))
+        ca_path = self._cfg.options.ca_file
         arguments = connection_parameters(
             self._cfg.secrets.get("dsn", ""),
             ca_file=str(self._cfg.paths.resolve(ca_path)) if ca_path else "",

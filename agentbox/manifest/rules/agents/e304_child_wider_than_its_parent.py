@@ -7,7 +7,6 @@ from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.agents._policies import agent_policy, enabled_agents
 from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.tables.limits import LimitsTable
-from agentbox.manifest.types import Size
 from agentbox.policy.patterns.scopes import SCOPES
 
 _LIMITS = tuple(item.name for item in fields(LimitsTable))
@@ -109,8 +108,8 @@ def _budget(context: RuleContext, child_key: str) -> Iterator[str]:
         yield f"llm.max_concurrent {value} over {bound}"
 
 
-def _amount(name: str, value: Size | float) -> float:
+def _amount(name: str, value: float) -> float:
     """For the one limit where 0 means unlimited, 0 is the largest value."""
     if name == "agent_wall_seconds" and value == 0:
         return float("inf")
-    return value.bytes if isinstance(value, Size) else value
+    return value

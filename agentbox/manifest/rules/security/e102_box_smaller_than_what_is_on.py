@@ -43,7 +43,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     mounts = baseline_mounts(context["resources.tmp_size"], context["resources.log_size"])
     parts = [("control plane", _CONTROL_PLANE), ("memory file systems", total_bytes(mounts))]
     parts += [
-        (name, need.bytes)
+        (name, need)
         for name in context.enabled_features
         if (need := context.features[name].min_memory) is not None
     ]
@@ -55,7 +55,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     ):
         parts.append((f"exception {key}", total_bytes(effective_delta(context.model, key).tmpfs)))
     required = sum(size for _, size in parts)
-    if required > memory.bytes:
+    if required > memory:
         listed = " + ".join(f"{name} {size // _MIB} MiB" for name, size in parts)
         yield context.finding(
             "resources.memory",

@@ -4,7 +4,6 @@ from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.context import RuleContext
-from agentbox.manifest.types import Size
 
 CODE, SINCE = "E103", "0.1"
 TITLE = "agent limit above the box"
@@ -57,9 +56,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         return
     for name, box_key in _PAIRS:
         limit = context.path(f"agents.*.limits.{name}" if context.table else f"limits.{name}")
-        if _amount(context[limit]) > _amount(context[box_key]) and (
-            context.is_written(limit) or not context.table
-        ):
+        if context[limit] > context[box_key] and (context.is_written(limit) or not context.table):
             reported_key, other = (
                 (limit, box_key)
                 if context.is_written(limit) or not context.is_written(box_key)
@@ -72,7 +69,3 @@ def check(context: RuleContext) -> Iterator[Finding]:
                 remedy=f"Lower {limit} or raise {box_key}.",
                 related=(other,),
             )
-
-
-def _amount(value: Size | float) -> float:
-    return value.bytes if isinstance(value, Size) else value

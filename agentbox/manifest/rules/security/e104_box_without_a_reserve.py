@@ -74,14 +74,14 @@ def check(context: RuleContext) -> Iterator[Finding]:
             "adapters.orchestrator.max_agents.",
             related=("adapters.orchestrator.max_agents",),
         )
-    limit, box_memory = context["limits.memory"].bytes, context["resources.memory"]
+    limit, box_memory = context["limits.memory"], context["resources.memory"]
     file_systems = total_bytes(
         baseline_mounts(context["resources.tmp_size"], context["resources.log_size"])
     )
-    if limit <= box_memory.bytes < (required := MEMORY + file_systems + limit):
+    if limit <= box_memory < (required := MEMORY + file_systems + limit):
         yield context.finding(
             "resources.memory",
-            message=f"one agent of {context['limits.memory']}, control plane {MEMORY // _MIB} MiB "
+            message=f"one agent of {limit}, control plane {MEMORY // _MIB} MiB "
             "and memory file systems "
             f"{file_systems // _MIB} MiB do not fit in {box_memory}",
             remedy=f'Set resources.memory to at least "{-(-required // _MIB)}MiB", or lower '
