@@ -46,8 +46,7 @@ def moved_mirror(mirror: Mirror) -> None:
 
 
 def test_rc_030_lock_holds_the_closure(checkout: Checkout, mirror: Mirror) -> None:
-    """`lock` writes the closure of both sources with the requesters, under the target's markers,
-    and no host name."""
+    """`lock` writes the closure of both sources with the requesters, under the target's markers, and no host name."""
     said = checkout.run("lock")
     lock = parse_lock(checkout.lock)
     assert {row.name: row.features for row in lock.debian["amd64"]} == {
@@ -141,8 +140,7 @@ def test_rc_030_other_bytes(
 
 
 def test_rc_030_offline(locked: Checkout, mirror: Mirror) -> None:
-    """Offline with some files missing: exit 4, how many, how much and which. With all of them no
-    network is used."""
+    """Offline with some files missing: exit 4, how many, how much and which. With all of them no network is used."""
     mirror.stop()
     for arguments in (("fetch", "--offline"), ("fetch",), ("build",), ("build", "--locked")):
         said = locked.run(*arguments, code=4)
@@ -255,8 +253,7 @@ def test_rc_030_broken_download_resumes(locked: Checkout, mirror: Mirror) -> Non
 
 
 def test_rc_030_interrupted_fetch_resumes(locked: Checkout, mirror: Mirror) -> None:
-    """Ctrl-C in the middle: exit 130, received bytes are stored, the next fetch requests only the
-    rest."""
+    """Ctrl-C in the middle: exit 130, received bytes are stored, the next fetch requests only the rest."""
     perl = mirror.file("perl_*_amd64.deb")
     mirror.hold(perl.name, 100_000)
     running = locked.start("fetch")

@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from support.agent_family import MANIFEST, NAMES
 from support.host_configs import host_config
 from support.plans import plan_of
-from support.right_samples import BOUNDS, CHECKED, KERNEL
+from support.right_samples import BOUNDS, CHECKED, KERNEL, spec_of
 
 from agentbox.agents.admission.admit import Requester
 from agentbox.agents.authorization import metering
@@ -38,8 +38,7 @@ PLAN = plan_of(MANIFEST)
 
 
 class RightsMachine(RuleBasedStateMachine):
-    """Agents without processes: their rows, authorizations and what the gateway derives from them
-    are the real ones."""
+    """Agents without processes: their rows, authorizations and what the gateway derives from them are the real ones."""
 
     @initialize()
     def begin(self) -> None:
@@ -145,9 +144,7 @@ class RightsMachine(RuleBasedStateMachine):
         parent = None
         for name, mine in list(zip(NAMES, bounds, strict=True))[:size]:
             known = len(self.order)
-            self.spawned(
-                AgentSpec(name=name, agent=name, parent_id=parent, constraints=tuple(mine))
-            )
+            self.spawned(spec_of(name, parent, mine))
             if len(self.order) == known:
                 assert parent or mine, "a root without constraints is admitted"
                 return
@@ -159,12 +156,7 @@ class RightsMachine(RuleBasedStateMachine):
     ) -> None:
         if (parent := self.pick(at)) is not None:
             principal = f"urn:agentbox:agent:{parent.agent_id}" if itself else "urn:op"
-            self.spawned(
-                AgentSpec(
-                    name=name, agent=name, parent_id=parent.agent_id, constraints=tuple(bounds)
-                ),
-                principal,
-            )
+            self.spawned(spec_of(name, parent.agent_id, bounds), principal)
 
     @rule(at=st.integers(0, 99), which=st.integers(0, 99))
     def a_grant_is_taken_back(self, at: int, which: int) -> None:
