@@ -17,6 +17,8 @@ from agentbox.agents.registry import reconcile
 from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.store import AgentStore
+from agentbox.agents.rpc.hosted_agents import HostedAgents
+from agentbox.agents.rpc.hosted_services import HostedServices
 from agentbox.agents.rpc.listener import RpcListener
 from agentbox.agents.rpc.methods import METHODS
 from agentbox.agents.rpc.service import CAPABILITIES, Service
@@ -81,11 +83,13 @@ async def open_service(
             frozenset(entry.agent_id for entry in registry.entries.values() if not entry.over)
         )
         expiry = asyncio.create_task(registry.revoker.run(), name="ends-of-grants")
+        canaries = CanaryRunner(host)
         yield Service(
             host=host,
             registry=registry,
-            runs=OneShotRuns(registry),
-            canaries=CanaryRunner(host),
+            canaries=canaries,
+            agents=HostedAgents(registry, OneShotRuns(registry)),
+            services=HostedServices(host, canaries),
             methods=METHODS,
             token=token,
             capabilities=capabilities,

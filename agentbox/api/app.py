@@ -90,6 +90,7 @@ def build(
         http=http,
         metrics=metrics,
         slots=slots,
+        agent_host=slots.agent_host,
         tasks=TaskRunner(applied, paths, slots, outbox),
         tokens=tokens,
         mesh=mesh,

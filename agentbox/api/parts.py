@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentbox.adapters.runtime.slots import Slots
     from agentbox.box.readiness.box_requirements import BoxRequirements
     from agentbox.box.readiness.evaluator import Evaluator
+    from agentbox.contracts.agent_host.port import AgentHost
     from agentbox.mesh.outbox.outbox import Outbox
 
 
@@ -41,6 +42,7 @@ class ApiParts:
     http: HttpMetrics
     metrics: BoxMetrics
     slots: "Slots"
+    agent_host: "AgentHost"
     tasks: TaskRunner
     tokens: TokenStore
     mesh: MeshRole

@@ -5,8 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
-from agentbox.api.background.approver_presence import agent_host
 from agentbox.api.parts import ApiParts
 from agentbox.contracts.states import State, StateHolds
 from agentbox.core import clock
@@ -31,14 +29,6 @@ def legacy_location(name: str) -> _Location:
     """The location of the data of `legacy.<agent>`."""
     agent = name.removeprefix(LEGACY)
     return f"agent.{agent}", f"agents/{agent}/"
-
-
-async def call_agent_host(services: ApiParts, method: str, **params: Any) -> Any:
-    """Calls agent-host, which stores the states. Raises SlotUnavailable where agents are not
-    processes of this box.
-    """
-    host: RpcOrchestrator = agent_host(services)
-    return await host.call_peer(method, params)
 
 
 async def count_contents(slots: "Slots", location: _Location) -> StateHolds:
@@ -143,7 +133,7 @@ async def remove_detached(
             "pods": removed.pods,
         }
         await services.slots.journal.record("state.removed", {**data, "by": by})
-    await call_agent_host(services, "state.forget", state_id=state.state_id)
+    await services.agent_host.forget_state(state.state_id)
     return removed
 
 

@@ -97,7 +97,9 @@ class Operation:
     `deadline_s` limits a call of the slot; `deadline_from` is an argument whose value is added; if
     it is None, the grace period of agents. `redact` and `identifiers` are JSON pointers into the
     arguments (`*`: each item, `/**`: each string below, keys included). `audit`: a write is
-    journalled after its effect; `intent`: the type of the event journalled before it.
+    journalled after its effect; `intent`: the type of the event journalled before it. `rpc` is its
+    name over the JSON-RPC of agent-host, "" for one that is not served there; `caller` has the
+    members of the caller that are read there. `capability`: only a peer with it has the operation.
     """
 
     name: str
@@ -125,6 +127,9 @@ class Operation:
     intent: str = ""
     redact: tuple[str, ...] = ()
     identifiers: tuple[str, ...] = ()
+    rpc: str = ""
+    caller: tuple[str, ...] = ()
+    capability: str = ""
 
     @property
     def method(self) -> str:

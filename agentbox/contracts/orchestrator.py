@@ -264,7 +264,7 @@ class Orchestrator(Protocol):
         dropped output is reported as a `state` item.
         """
 
-    async def signal(self, handle: ById, sig: Annotated[Signal, sent_as("signal")]) -> None: ...
+    async def signal(self, handle: ById, signal: Signal) -> None: ...
 
     async def terminate(
         self, handle: InQuery, *, grace_s: arguments.GraceSeconds | None = None

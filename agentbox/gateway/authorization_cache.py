@@ -11,10 +11,9 @@ from typing import Any
 
 import structlog
 
-from agentbox.adapters.orchestrator.local_process import connect
-from agentbox.core.deadline import Deadline
+from agentbox.client.agent_host.connection import open_agent_host
+from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.core.paths import Paths
-from agentbox.core.rpc.client import RpcClient
 from agentbox.core.slot_errors import AdapterError, PermissionDenied, ValidationError
 from agentbox.gateway.authorizer import AccessDenied, Layer
 from agentbox.gateway.denials import DenialReporter
@@ -24,8 +23,7 @@ from agentbox.policy.rights.rights import find_allowing_right
 from agentbox.policy.rights.wire import authorization_from_json
 
 log = structlog.get_logger()
-_CONNECT_SECONDS = 10.0
-_CALL_SECONDS = 5.0
+_MARGIN_SECONDS = 5.0  # for the reply to a request for approval
 _MIN_PAUSE, _MAX_PAUSE = 0.05, 2.0  # seconds between connection attempts, doubling
 
 _RunKey = tuple[str, int]  # agent, generation
@@ -36,12 +34,12 @@ class AuthorizationCache:
 
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
-        self._client: RpcClient | None = None
+        self._host: AgentHost | None = None
         self._authorizations: dict[_RunKey, Authorization] = {}
         self._tokens: dict[bytes, _RunKey] = {}
         self._revocations: dict[_RunKey, asyncio.Future[None]] = {}
         self._synced = asyncio.Event()
-        self._denials = DenialReporter(self._call)
+        self._denials = DenialReporter(self._require_host)
 
     async def run(self) -> None:
         """Runs until cancelled. Reconnects as needed; losing the connection drops all
@@ -51,13 +49,14 @@ class AuthorizationCache:
         try:
             while True:
                 try:
-                    self._client, _ = await connect(self._paths, Deadline.after(_CONNECT_SECONDS))
-                    pause = _MIN_PAUSE
-                    await self._subscribe(self._client)
+                    async with open_agent_host(self._paths) as self._host:
+                        pause = _MIN_PAUSE
+                        try:
+                            await self._subscribe(self._host)
+                        finally:
+                            self._disconnect()
                 except (AdapterError, OSError) as error:
                     log.warning("agent-host connection lost", reason=str(error))
-                finally:
-                    await self._disconnect()
                 await asyncio.sleep(pause)
                 pause = min(_MAX_PAUSE, 2 * pause)
         finally:
@@ -105,14 +104,20 @@ class AuthorizationCache:
                 raise AccessDenied(rule, f"no right of the agent allows {scope} {operation} here")
             is_metered = is_metered or right.uses is not None or right.rate is not None
         if is_metered and consume:
-            request = {
-                "scope": scope,
-                "operation": operation,
-                "value": value,
-                "method": method,
-                "path": path,
-            }
-            await self._record_use(current, rule, request)
+            try:
+                await self._require_host().use_grant(
+                    current.agent_id,
+                    current.generation,
+                    scope=scope,
+                    operation=operation,
+                    value=value,
+                    method=method,
+                    path=path,
+                )
+            except PermissionDenied as error:
+                raise AccessDenied(rule, error.message) from error
+            except (AdapterError, ConnectionError) as error:
+                raise AccessDenied(rule, "cannot count uses: agent-host does not answer") from error
             self._find_current(caller, rule)  # the agent may have ended during the call
 
     async def approve(
@@ -128,21 +133,21 @@ class AuthorizationCache:
         """Waits as long as agent-host does. Raises AccessDenied."""
         rule = f"approval {kind}"
         current = self._find_current(caller, rule)
-        request = {
-            "agent_id": caller.agent_id,
-            "generation": caller.generation,
-            "kind": kind,
-            "value": value,
-            "parameters": dict(parameters),
-            "words": reason,
-            "hold": for_next_use,
-        }
-        timeout = float(current.limits["approval_timeout_seconds"]) + _CALL_SECONDS
+        seconds = float(current.limits["approval_timeout_seconds"])
         try:
-            await self._call("approval.ask", request, timeout)
+            async with asyncio.timeout(seconds + _MARGIN_SECONDS):
+                await self._require_host().request_approval(
+                    caller.agent_id,
+                    caller.generation,
+                    kind=kind,
+                    value=value,
+                    parameters=parameters,
+                    words=reason,
+                    hold=for_next_use,
+                )
         except (PermissionDenied, ValidationError) as error:
             raise AccessDenied(rule, error.message) from error
-        except (AdapterError, ConnectionError) as error:
+        except (AdapterError, ConnectionError, TimeoutError) as error:
             raise AccessDenied(
                 rule, "approval is not possible: agent-host does not answer"
             ) from error
@@ -170,32 +175,14 @@ class AuthorizationCache:
             raise AccessDenied(rule, "the agent has ended, or agent-host is unreachable")
         return authorization
 
-    async def _record_use(
-        self, caller: Authorization, rule: str, request: Mapping[str, Any]
-    ) -> None:
-        try:
-            await self._call(
-                "grant.use",
-                {"agent_id": caller.agent_id, "generation": caller.generation, **request},
-            )
-        except PermissionDenied as error:
-            raise AccessDenied(rule, error.message) from error
-        except (AdapterError, ConnectionError) as error:
-            raise AccessDenied(rule, "cannot count uses: agent-host does not answer") from error
-
-    async def _call(
-        self, name: str, params: Mapping[str, Any], timeout_s: float = _CALL_SECONDS
-    ) -> Any:
-        if (client := self._client) is None:
+    def _require_host(self) -> AgentHost:
+        if self._host is None:
             raise ConnectionError("not connected to agent-host")
-        return await client.call(name, params, Deadline.after(timeout_s))
+        return self._host
 
-    async def _subscribe(self, client: RpcClient) -> None:
-        subscription = await client.subscribe(
-            "authorization.watch", {}, Deadline.after(_CONNECT_SECONDS)
-        )
-        async with aclosing(subscription.items()) as items:
-            async for change in items:
+    async def _subscribe(self, host: AgentHost) -> None:
+        async with aclosing(host.watch_authorizations()) as changes:  # type: ignore[type-var]
+            async for change in changes:
                 self._apply(change)
 
     def _apply(self, change: Mapping[str, Any]) -> None:
@@ -226,15 +213,13 @@ class AuthorizationCache:
         if (future := self._revocations.pop(key, None)) is not None and not future.done():
             future.set_result(None)
 
-    async def _disconnect(self) -> None:
+    def _disconnect(self) -> None:
         self._synced.clear()
         self._authorizations.clear()
         self._tokens.clear()
         for key in list(self._revocations):
             self._signal_revocation(key)
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        self._host = None
 
 
 def _find_right(

@@ -2,23 +2,23 @@
 lives."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Final
 
+from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.core.slot_errors import AdapterError
 
 DenialKey = tuple[str, int, str, str]  # agent, generation, layer, rule
-RpcCall = Callable[[str, Mapping[str, Any]], Awaitable[Any]]
 MAX_DETAIL: Final = 200  # characters
 _BATCH_SECONDS: Final = 0.05
 _RETRY_SECONDS: Final = 1.0
 
 
 class DenialReporter:
-    """`call` calls a method of agent-host."""
+    """`host` returns agent-host, or raises ConnectionError."""
 
-    def __init__(self, call: RpcCall) -> None:
-        self._call = call
+    def __init__(self, host: Callable[[], AgentHost]) -> None:
+        self._host = host
         self._pending: dict[DenialKey, tuple[int, str]] = {}
         self._has_pending = asyncio.Event()
 
@@ -36,8 +36,11 @@ class DenialReporter:
             self._has_pending.clear()
             for key in list(self._pending):
                 count, detail = self._pending.pop(key)
+                agent_id, _, layer, rule = key
                 try:
-                    await self._call("agent.denied", _params(key, count, detail))
+                    await self._host().report_denial(
+                        agent_id, layer=layer, rule=rule, count=count, detail=detail
+                    )
                 except (AdapterError, OSError):
                     self._requeue(key, count, detail)
                     await asyncio.sleep(_RETRY_SECONDS)
@@ -46,15 +49,3 @@ class DenialReporter:
         pending_count, pending_detail = self._pending.get(key, (0, detail))
         self._pending[key] = (pending_count + count, pending_detail)
         self._has_pending.set()
-
-
-def _params(key: DenialKey, count: int, detail: str) -> dict[str, Any]:
-    agent_id, generation, layer, rule = key
-    return {
-        "agent_id": agent_id,
-        "generation": generation,
-        "layer": layer,
-        "rule": rule,
-        "count": count,
-        "detail": detail,
-    }

@@ -11,8 +11,8 @@ from commandline import agentbox
 from helpers import sh, until
 from support.api_box import ApiBox
 
-from agentbox.adapters.orchestrator.local_process import connect
 from agentbox.client import ApiError, BoxClient
+from agentbox.client.agent_host.connection import connect
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import PermissionDenied
 

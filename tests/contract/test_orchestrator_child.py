@@ -188,7 +188,7 @@ async def test_O16_the_slot_is_served_again_after_its_child_was_killed(tmp_path)
     await container.start()
     needle = f"8{time.time_ns() % 10**12}"
     try:
-        child = container.serving("orchestrator")
+        child = container._lifecycles["orchestrator"].serving
         await container.orchestrator.spawn(spec("sleep", needle), request_id="one")
         calls = [
             asyncio.create_task(

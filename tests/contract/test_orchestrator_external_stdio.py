@@ -10,6 +10,7 @@ import pytest_asyncio
 from agentbox_testkit.contracts.orchestrator import OrchestratorContract
 from support.bridge_box import BridgeBox, crash
 
+from agentbox.client.agent_host.remote import agent_host_client
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -60,12 +61,11 @@ class StdioLab:
             while len(found) < count:
                 after = found[-1].seq if acknowledge and found else 0
                 rows = [
-                    LifecycleRecord.from_wire(row)
-                    for row in await self.adapter.read_record(after, 0.1)
+                    *await agent_host_client(lambda: self.adapter).read_record(after, wait_s=0.1)
                 ]
                 found = [*found, *rows] if acknowledge else rows
         if acknowledge:
-            assert await self.adapter.read_record(found[-1].seq, 0) == ()
+            assert await agent_host_client(lambda: self.adapter).read_record(found[-1].seq) == ()
         return found
 
     async def close(self) -> None:

@@ -12,11 +12,13 @@ from agentbox_testkit.contracts.orchestrator_lab import FOREVER, new_id, spec, w
 from agentbox_testkit.wait import wait_until
 from support.agent_host import AgentHostBox
 
-from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator, connect
-from agentbox.adapters.orchestrator.record_consumer import consume_record
+from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents.runs import home
+from agentbox.client.agent_host.connection import connect
+from agentbox.client.agent_host.record_consumer import consume_record
+from agentbox.client.agent_host.remote import agent_host_client
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.orchestrator import Orchestrator
 from agentbox.core.deadline import Deadline
@@ -177,9 +179,11 @@ async def test_refusals_are_counted_listed_and_recorded(lab: LocalLab) -> None:
     adapter = await lab.start()
     assert isinstance(adapter, LocalProcessOrchestrator)
     handle = await adapter.spawn(spec(*FOREVER), request_id=new_id())
-    before = await adapter.read_denials(-1, 0)
+    before = await agent_host_client(lambda: adapter).read_denials(-1)
     assert before.totals == ()
-    waiting = asyncio.create_task(adapter.read_denials(before.revision, 30))
+    waiting = asyncio.create_task(
+        agent_host_client(lambda: adapter).read_denials(before.revision, wait_s=30)
+    )
     client, _ = await connect(lab.box.paths, Deadline.after(5))
     refusal = {
         "agent_id": handle.agent_id,

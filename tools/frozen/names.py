@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from prometheus_client.metrics import MetricWrapperBase
 
-from frozen import code, events, examples, sources
+from frozen import code, events, examples, operations, sources
 from frozen.records import flat
 from frozen.surfaces import plain
 
@@ -25,7 +25,7 @@ _OTHERS: Final = {
 def event_types() -> dict[str, str]:
     """Types of events in the journal, each with names of members of its data."""
     others = {
-        *sources.AGENT_RPC,
+        *sources.AGENT_RPC_METHODS,
         *sources.hello.METHODS,
         *sources.manifest_keys(),
         sources.rpc.EVENT,
@@ -148,11 +148,16 @@ def documents() -> dict[str, str]:
 
 def written() -> dict[str, str]:
     """Members of documents and messages that no record describes: what the code of each border
-    spells by hand."""
-    return {
+    spells by hand, or has from operations."""
+    by_hand = {
         f"{place}: {name}": "" for place, things in sources.WRITTEN.items()
         for thing in things for name in code.written(thing)
     }  # fmt: skip
+    return by_hand | {
+        f"{place}: {name}": ""
+        for place, names in operations.OF_OPERATIONS.items()
+        for name in names
+    }
 
 
 def _below(kind: type) -> Iterator[Any]:

@@ -18,11 +18,10 @@ from agentbox.adapters.beads.postgres.schema import MIGRATIONS as BEADS_PG
 from agentbox.adapters.events.delivery.cursor import DeliveryCursor as DeliveryLedger
 from agentbox.adapters.memory.postgres.schema import MIGRATIONS as MEMORY_PG
 from agentbox.adapters.memory.reembed import ReembedReport as ReembedReport
-from agentbox.adapters.orchestrator import over_rpc
+from agentbox.adapters.orchestrator import caller, over_rpc
 from agentbox.adapters.runtime import observe, registry
 from agentbox.adapters.runtime.adapter import Deps, Health, SlotConfig, SlotName
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.agents import parameters
 from agentbox.agents.approvals.request import ApprovalRequest as Approval
 from agentbox.agents.authorization import authorization_registry, revoker
 from agentbox.agents.bridge import forward
@@ -35,7 +34,7 @@ from agentbox.agents.review import autorun_patterns, baseline, git_dir as gitdir
 from agentbox.agents.review.change import Review
 from agentbox.agents.review.journal import CommitJournal as CommitJournal
 from agentbox.agents.rpc import service
-from agentbox.agents.rpc.methods import METHODS as AGENT_RPC
+from agentbox.agents.rpc.methods import HAND_WRITTEN as AGENT_RPC, METHODS as AGENT_RPC_METHODS
 from agentbox.agents.runs import agent_runner, output as agent_output
 from agentbox.agents.states.state import StoredState
 from agentbox.api import endpoints, tasks, tracing
@@ -61,11 +60,14 @@ from agentbox.box.supervision.timeline import PastBoot, Timeline
 from agentbox.client import ctl
 from agentbox.client.records import Wire
 from agentbox.contracts import methods as slot_methods, tasks as task_records
+from agentbox.contracts.agent_host import rpc as operation_rpc
 from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.contracts.agent_host.denials import DenialCounts
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.events import Event, NewEvent
 from agentbox.contracts.mesh import MeshSession
+from agentbox.contracts.operations.agent_host import AGENT_HOST as AGENT_HOST
+from agentbox.contracts.operations.agents import AGENTS as AGENTS
 from agentbox.contracts.orchestrator import (
     AgentHandle,
     AgentSpec,
@@ -154,8 +156,6 @@ from agentbox.sandbox.monitor.watchdog import TreeLimits
 from agentbox.sandbox.spec import Launch, ProcessEnded, ProcessStarted, SyscallDenials
 
 _OF_OTHERS: Final = (autorun_patterns, gemini, gitdir, npm_pack)  # Git's names, npm's, a vendor's
-
-
 _HELPERS: Final = (cloudevents, containers, sockets)  # among the endpoints, and none themselves
 
 
@@ -258,8 +258,8 @@ WRITTEN: Final[Mapping[str, tuple[Any, ...]]] = {
     "agent API hello": (hello,),
     "agent API tools of another shape": (specials,),
     "agent budgets in use": (budget_usage,),
-    "agent-host RPC": (rpc, rpc_client, over_rpc, session, subscriptions),
-    "agent-host RPC by a bridge": (forward, parameters.read_handle),
+    "agent-host RPC": (rpc, rpc_client, caller.current_caller, over_rpc, session, subscriptions),
+    "agent-host RPC by a bridge": (forward,),
     "agent-host RPC standings": (authorization_registry,),
     "agent as shown": (shown, grant_set),
     "agent stream state": (agent_runner, agent_output),

@@ -2,12 +2,12 @@
 slots, the command line."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import click
 
-from frozen import code, sources
+from frozen import code, operations, sources
 from frozen.records import Place, Records
 
 _PROSE: Final = frozenset(
@@ -43,12 +43,13 @@ def http(records: Records) -> dict[str, str]:
 
 def agent_rpc() -> dict[str, str]:
     """Methods of agent-host with the members of `params` that each reads, and those of the answer
-    that it writes by hand."""
+    that no record describes: from the table, or from the code of those written by hand."""
     found: dict[str, str] = {}
-    for name, method in sources.AGENT_RPC.items():
-        found[name] = ""
-        found.update({f"{name} takes {member}": "" for member in code.arguments(method)})
-        found.update({f"{name} answers {member}": "" for member in code.answered(method)})
+    for method in operations.METHODS:
+        takes = (*method.members, *method.operation.caller)
+        found.update(_rpc(method.name, takes, ("items",) if method.has_items else ()))
+    for name, by_hand in sources.AGENT_RPC.items():
+        found.update(_rpc(name, code.arguments(by_hand), code.answered(by_hand)))
     return found
 
 
@@ -95,6 +96,14 @@ def command_line() -> dict[str, str]:
 def plain(schema: Mapping[str, Any]) -> str:
     """A JSON Schema without its prose, on one line."""
     return json.dumps(_without_prose(schema), sort_keys=True, ensure_ascii=False)
+
+
+def _rpc(name: str, takes: Iterable[str], answers: Iterable[str]) -> dict[str, str]:
+    return {
+        name: "",
+        **{f"{name} takes {member}": "" for member in takes},
+        **{f"{name} answers {member}": "" for member in answers},
+    }
 
 
 def _bodies(route: Any) -> Iterator[tuple[str, str]]:

@@ -118,9 +118,9 @@ class HttpOrchestrator(Adapter):
             (await self._send(agent_calls.get_agent(_checked_id(agent_id)), "get")).json()
         )
 
-    async def signal(self, handle: AgentHandle, sig: Signal) -> None:
+    async def signal(self, handle: AgentHandle, signal: Signal) -> None:
         await self._send(
-            agent_calls.signal_agent(_checked_id(handle.agent_id), handle.generation, sig),
+            agent_calls.signal_agent(_checked_id(handle.agent_id), handle.generation, signal),
             "signal",
             idempotent=False,
         )

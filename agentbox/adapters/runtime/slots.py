@@ -6,7 +6,6 @@ from typing import Any, Protocol, cast
 
 from agentbox.adapters.runtime.adapter import (
     SLOTS,
-    Adapter,
     Deps,
     SlotConfig,
     SlotName,
@@ -18,6 +17,7 @@ from agentbox.adapters.runtime.pipeline import Pipeline, PipelineDeps
 from agentbox.adapters.runtime.proxy import proxy_for
 from agentbox.adapters.runtime.spans import NoTracing, Tracing
 from agentbox.adapters.runtime.timing import Timing
+from agentbox.client.agent_host.remote import RpcPeer, agent_host_client
 from agentbox.contracts.beads import Beads
 from agentbox.contracts.events import Events
 from agentbox.contracts.memory import Memory
@@ -36,7 +36,8 @@ class RequiredSlotFailed(AgentboxError):
 
 class Slots:
     """`start` opens the slots, `stop` closes them. The proxies exist from the beginning and raise
-    SlotUnavailable until their slot is open. Raises UnknownAdapterImpl for an unknown
+    SlotUnavailable until their slot is open. `agent_host` is what the peer of the orchestrator slot
+    offers beside it. Raises UnknownAdapterImpl for an unknown
     implementation."""
 
     def __init__(
@@ -72,6 +73,7 @@ class Slots:
         self.memory = cast(Memory, proxies["memory"])
         self.events = cast(Events, proxies["events"])
         self.orchestrator = cast(Orchestrator, proxies["orchestrator"])
+        self.agent_host = agent_host_client(self._agent_host_peer)
         self.journal.bind(self.events)
 
     async def start(self, on_required_tried: Callable[[], None] = lambda: None) -> None:
@@ -128,14 +130,10 @@ class Slots:
 
     def capabilities(self, slot: SlotName) -> frozenset[str]:
         """Return the capabilities of the current instance; empty while the slot is down."""
-        return self.serving(slot).capabilities
-
-    def serving(self, slot: SlotName) -> Adapter:
-        """Return the current instance, for operations outside the slot's contract."""
-        return self._lifecycles[slot].serving
+        return self._lifecycles[slot].serving.capabilities
 
     def request_health_check(self, slot: SlotName) -> None:
-        """Check the slot's health now, after a connection error on `serving`."""
+        """Check the slot's health now, after a connection error on `agent_host`."""
         self._lifecycles[slot].request_health_check()
 
     def reconfigure(self, slot: SlotName, cfg: SlotConfig[Options]) -> None:
@@ -162,6 +160,10 @@ class Slots:
             await asyncio.wait(required.values())
         if not any(job.exception() and self._fatal(slot) for slot, job in required.items()):
             on_required_tried()
+
+    def _agent_host_peer(self) -> RpcPeer:
+        """Every implementation of the orchestrator slot is one."""
+        return cast(RpcPeer, self._lifecycles["orchestrator"].serving)
 
     def _fatal(self, slot: SlotName) -> bool:
         return slot == "orchestrator" and self._lifecycles[slot].cfg.required

@@ -1,4 +1,4 @@
-"""The bridge as a relay: calls go to the agents of another box, errors come back with the same
+"""The bridge as a relay: operations go to the agents of another box, errors come back with the same
 type."""
 
 import asyncio
@@ -8,16 +8,12 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from agentbox.adapters.remote.agents import HttpOrchestrator
-from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.agents.parameters import read_handle
-from agentbox.contracts.orchestrator import (
-    CONTRACT_VERSION,
-    AgentFilter,
-    AgentSpec,
-    Attachment,
-)
+from agentbox.agents.rpc.derived import derive_methods
+from agentbox.contracts.agent_host.rpc import rpc_method
+from agentbox.contracts.operations.agents import AGENTS
+from agentbox.contracts.orchestrator import CONTRACT_VERSION, Attachment
 from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import from_wire, to_wire
@@ -27,6 +23,7 @@ from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import NotFound, SlotUnavailable
 from agentbox.manifest.slot_options import HttpOptions
 
+_ATTACH = rpc_method(AGENTS, "attach")
 _OPEN_SECONDS = 8.0  # opening a slot is limited to 10
 
 
@@ -47,15 +44,7 @@ class Forwarder:
         handler = _METHODS.get(method)
         if handler is None:
             raise NotFound(f"unknown method {method}", resource="method", id=method)
-        scopes = frozenset({"admin"}) if params.get("admin") is True else frozenset()
-        principal, trace_id = (
-            str(params.get("principal", "")),
-            str(params.get("trace_id", "")) or None,
-        )
-        with context.as_caller(
-            context.CallContext(principal=principal, scopes=scopes, trace_id=trace_id)
-        ):
-            return await handler(session, params)
+        return await handler(session, params)
 
 
 async def serve(
@@ -87,52 +76,6 @@ async def serve(
         await agents.close()
 
 
-async def _spawn(session: Session[Forwarder], params: Params) -> Any:
-    spec, encoded_stdin = AgentSpec.from_wire(params["spec"]), params.get("stdin")
-    stdin = None if encoded_stdin is None else from_wire(bytes, encoded_stdin)
-    return (
-        await session.service.agents.spawn(spec, request_id=params["request_id"], stdin=stdin)
-    ).to_wire()
-
-
-async def _run_once(session: Session[Forwarder], params: Params) -> Any:
-    result = await session.service.agents.run_once(
-        AgentSpec.from_wire(params["spec"]),
-        request_id=params["request_id"],
-        stdin=from_wire(bytes, params["stdin"]),
-        timeout_s=from_wire(float, params["timeout_s"]),
-        max_output=from_wire(int, params["max_output"]),
-    )
-    return result.to_wire()
-
-
-async def _page(session: Session[Forwarder], params: Params) -> Any:
-    agent_filter = AgentFilter.from_wire(params.get("filter") or {})
-    page = await session.service.agents.list(
-        agent_filter, limit=params.get("limit", 100), cursor=params.get("cursor")
-    )
-    return page.to_wire()
-
-
-async def _get(session: Session[Forwarder], params: Params) -> Any:
-    return (await session.service.agents.get(params["agent_id"])).to_wire()
-
-
-async def _signal(session: Session[Forwarder], params: Params) -> Any:
-    await session.service.agents.signal(read_handle(params), params["signal"])
-    return {}
-
-
-async def _revoke(session: Session[Forwarder], params: Params) -> Any:
-    return (await session.service.agents.revoke(params["agent_id"], params["grant_id"])).to_wire()
-
-
-async def _terminate(session: Session[Forwarder], params: Params) -> Any:
-    return (
-        await session.service.agents.terminate(read_handle(params), grace_s=params.get("grace_s"))
-    ).to_wire()
-
-
 async def _stream(session: Session[Forwarder], params: Params) -> Any:
     agents, since = session.service.agents, from_wire(int, params.get("since", 0))
     items = agents.stream(params["agent_id"], since=since, follow=bool(params.get("follow", True)))
@@ -148,7 +91,7 @@ async def _stream(session: Session[Forwarder], params: Params) -> Any:
 
 
 async def _attach(session: Session[Forwarder], params: Params) -> Any:
-    attachment = await session.service.agents.attach(read_handle(params))
+    attachment = await session.service.agents.attach(**_ATTACH.decode(params))
     subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
     session.attachments[subscription.number] = attachment
 
@@ -188,13 +131,7 @@ async def _shutdown(session: Session[Forwarder], _params: Params) -> Any:
 
 
 _METHODS: Mapping[str, Method[Forwarder]] = {
-    "agent.spawn": _spawn,
-    "agent.list": _page,
-    "agent.get": _get,
-    "agent.signal": _signal,
-    "agent.terminate": _terminate,
-    "grant.revoke": _revoke,
-    "agent.run_once": _run_once,
+    **derive_methods(AGENTS, lambda service: service.agents),
     "agent.stream": _stream,
     "agent.attach": _attach,
     "agent.stdin": _stdin,

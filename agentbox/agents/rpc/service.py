@@ -1,4 +1,4 @@
-"""What a connection works on: agent registry, runs, canaries, token, and the stop event."""
+"""What a connection works on: the agents and services of the host, token, and the stop event."""
 
 import asyncio
 import hmac
@@ -9,7 +9,8 @@ from typing import Any, ClassVar
 from agentbox.agents.canaries import CanaryRunner
 from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.agents.registry.host_state import HostState
-from agentbox.agents.runs.one_shot import OneShotRuns
+from agentbox.agents.rpc.hosted_agents import HostedAgents
+from agentbox.agents.rpc.hosted_services import HostedServices
 from agentbox.contracts.orchestrator import CONTRACT_VERSION
 from agentbox.core.rpc.session import Method, Session
 from agentbox.core.slot_errors import NotFound, PermissionDenied
@@ -36,12 +37,14 @@ CAPABILITIES = (
 
 @dataclass(frozen=True, kw_only=True)
 class Service:
-    """One per program. `methods` are the RPC methods by name."""
+    """One per program. `methods` are the RPC methods by name; `agents` and `services` implement
+    the derived ones."""
 
     host: HostState
     registry: AgentRegistry
-    runs: OneShotRuns
     canaries: CanaryRunner
+    agents: HostedAgents
+    services: HostedServices
     methods: "Mapping[str, Method[Service]]" = field(repr=False)
     token: str | None = field(repr=False)  # None: the connection itself authenticates the caller
     capabilities: tuple[str, ...] = CAPABILITIES

@@ -1,16 +1,12 @@
 """Copies the ordered event record of the agent host into the journal, each line once (O15)."""
 
 import asyncio
-from collections.abc import Sequence
 
-from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
-from agentbox.adapters.orchestrator.record_consumer import consume_reader, consume_record
 from agentbox.api.parts import ApiParts
+from agentbox.client.agent_host.record_consumer import consume_record, consume_record_of
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.events import NewEvent
 from agentbox.core import clock
-from agentbox.core.records.wire import JsonObj
-from agentbox.core.slot_errors import SlotUnavailable
 from agentbox.policy.limits.registry import LIMITS
 
 LOCAL = "local-process"
@@ -39,20 +35,9 @@ def journal_agent_events(services: ApiParts) -> "asyncio.Task[None] | None":
             ) in LIMITS:
                 counter.labels(limit).inc()
 
-    async def read(after: int, wait_s: float) -> Sequence[JsonObj]:
-        """Reads from the child of external-stdio while it keeps a record; another host keeps its
-        own.
-        """
-        serving = services.slots.serving("orchestrator")
-        if isinstance(serving, RpcOrchestrator) and "record" in serving.capabilities:
-            return await serving.read_record(after, wait_s)
-        raise SlotUnavailable(
-            "no record is kept here", slot="orchestrator", impl=serving.impl, since=None
-        )
-
     if slots["orchestrator"].use == LOCAL:
         return asyncio.ensure_future(consume_record(services.paths, append))
-    return asyncio.ensure_future(consume_reader(read, append))
+    return asyncio.ensure_future(consume_record_of(services.agent_host, append))
 
 
 def _event(line: LifecycleRecord, source: str) -> NewEvent:

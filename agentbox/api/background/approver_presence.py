@@ -1,26 +1,14 @@
-"""The host of reviews and approvals, and telling it that an approver follows the events."""
+"""Tells agent-host that an approver follows the events."""
 
 import asyncio
 import contextlib
 from collections.abc import Callable
 
-from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
 from agentbox.api.parts import ApiParts
-from agentbox.core.slot_errors import AdapterError, SlotUnavailable
+from agentbox.core.slot_errors import AdapterError
 
 SCOPE = "approvals:write"
 _RETRY_SECONDS = 0.2
-
-
-def agent_host(services: ApiParts) -> RpcOrchestrator:
-    """The adapter of the orchestrator slot. Raises SlotUnavailable without reviews and
-    approvals.
-    """
-    serving = services.slots.serving("orchestrator")
-    if isinstance(serving, RpcOrchestrator) and "review" in serving.capabilities:
-        return serving
-    reason = "cannot use reviews and approvals: this orchestrator does not provide them"
-    raise SlotUnavailable(reason, slot="orchestrator", impl=serving.impl, since=None)
 
 
 class ApproverPresence:
@@ -48,5 +36,6 @@ class ApproverPresence:
         """Announces over each new connection, until cancelled."""
         while True:
             with contextlib.suppress(AdapterError):
-                await agent_host(self._services).watch_approvals()
+                async for _ in self._services.agent_host.watch_approvals():
+                    continue
             await asyncio.sleep(_RETRY_SECONDS)

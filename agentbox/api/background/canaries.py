@@ -2,13 +2,11 @@
 
 import asyncio
 
-from agentbox.adapters.orchestrator.local_process import connect
 from agentbox.api.parts import ApiParts
+from agentbox.client.agent_host.connection import open_agent_host
 from agentbox.contracts.agent_host.canaries import CanaryReport
-from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterError
 
-_CONNECT_SECONDS = 10.0
 _WAIT_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
 
@@ -25,17 +23,11 @@ class CanaryWatcher:
         """Runs until cancelled. For a box whose agents are its own processes."""
         while True:
             try:
-                client, _ = await connect(services.paths, Deadline.after(_CONNECT_SECONDS))
-                try:
+                async with open_agent_host(services.paths) as host:
                     while True:
                         after = self.report.revision if self.report else -1
-                        params = {"after": after, "wait_s": _WAIT_SECONDS}
-                        result = await client.call(
-                            "canaries.read", params, Deadline.after(2 * _WAIT_SECONDS)
-                        )
-                        self._update(services, CanaryReport.from_wire(result))
-                finally:
-                    await client.close()
+                        report = await host.read_canaries(after, wait_s=_WAIT_SECONDS)
+                        self._update(services, report)
             except AdapterError:
                 await asyncio.sleep(_RETRY_SECONDS)
 

@@ -2,7 +2,6 @@
 
 import asyncio
 
-from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
 from agentbox.api.parts import ApiParts
 from agentbox.core.slot_errors import AdapterError, SlotUnavailable
 
@@ -16,14 +15,13 @@ async def follow_denials(services: ApiParts) -> None:
     """Updates the metrics until cancelled. A request is always pending on the connection, so a lost
     connection is noticed before the next caller needs the slot.
     """
-    metrics = services.metrics.denials
+    host, metrics = services.agent_host, services.metrics.denials
     while True:
         try:
-            serving = services.slots.serving("orchestrator")
-            if not (isinstance(serving, RpcOrchestrator) and CAPABILITY in serving.capabilities):
-                await asyncio.sleep(_WAIT_SECONDS if serving.impl == "off" else _RETRY_SECONDS)
+            if CAPABILITY not in host.capabilities:
+                await asyncio.sleep(_RETRY_SECONDS if host.capabilities else _WAIT_SECONDS)
                 continue
-            metrics.counts = await serving.read_denials(metrics.counts.revision, _WAIT_SECONDS)
+            metrics.counts = await host.read_denials(metrics.counts.revision, wait_s=_WAIT_SECONDS)
             await asyncio.sleep(_PAUSE_SECONDS)
         except AdapterError as error:
             if isinstance(error, SlotUnavailable):

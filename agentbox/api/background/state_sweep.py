@@ -8,7 +8,6 @@ import structlog
 
 from agentbox.api import states
 from agentbox.api.parts import ApiParts
-from agentbox.contracts.states import State
 from agentbox.core.slot_errors import AdapterError
 
 SWEEP_SECONDS: Final = 60.0
@@ -36,16 +35,12 @@ async def _remove_due(services: ApiParts) -> bool:
     retried.
     """
     keep_days = services.plan.state.keep_days
-    page = await states.call_agent_host(
-        services, "state.due", before=time.time() - keep_days * _DAY, limit=_BATCH
-    )
+    due = await services.agent_host.due_states(before=time.time() - keep_days * _DAY, limit=_BATCH)
     failed = 0
-    for row in page["items"]:
+    for state in due:
         try:
-            await states.remove_detached(
-                services, State.from_wire(row), _REMOVED_BY, report_empty=False
-            )
+            await states.remove_detached(services, state, _REMOVED_BY, report_empty=False)
         except AdapterError as error:
             failed += 1
-            _log.warning("state not removed", state_id=row["state_id"], reason=error.message)
-    return len(page["items"]) == _BATCH and not failed
+            _log.warning("state not removed", state_id=state.state_id, reason=error.message)
+    return len(due) == _BATCH and not failed

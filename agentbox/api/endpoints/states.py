@@ -11,7 +11,6 @@ from agentbox.contracts.states import (
     ADOPTED_NAME,
     LEGACY_NAME,
     AdoptBody,
-    State,
     StateHolds,
     States,
 )
@@ -25,19 +24,18 @@ PAGE, LIMIT = 100, (1, 500)
 async def list_states(request: ApiRequest) -> States:
     """Admins see all states, and with `legacy` also data from before states existed."""
     limit, admin = request.integer("limit", PAGE, *LIMIT), request.caller.has_scope("admin")
-    params = {
-        "owner": "" if admin else request.caller.principal,
-        "after": request.query.get("cursor", ""),
-        "limit": limit + 1,
-    }
-    rows = (await states.call_agent_host(request.services, "state.list", **params))["items"]
+    rows = await request.services.agent_host.list_states(
+        owner="" if admin else request.caller.principal,
+        after=request.query.get("cursor", ""),
+        limit=limit + 1,
+    )
     legacy: list[str] = []
     if request.boolean("legacy", False):
         require(request.caller, ("admin",))
         legacy = await states.legacy_names(request.services.slots)
-    cursor = rows[limit - 1]["state_id"] if len(rows) > limit else None
+    cursor = rows[limit - 1].state_id if len(rows) > limit else None
     return States(
-        items=tuple(map(State.from_wire, rows[:limit])),
+        items=rows[:limit],
         next_cursor=cursor,
         legacy=tuple(legacy),
     )
@@ -45,9 +43,7 @@ async def list_states(request: ApiRequest) -> States:
 
 async def show(request: ApiRequest) -> Mapping[str, Any]:
     """By id or name."""
-    state = State.from_wire(
-        await states.call_agent_host(request.services, "state.get", **_state_params(request))
-    )
+    state = await request.services.agent_host.get_state(**_state_arguments(request))
     contents = await states.count_contents(
         request.services.slots, states.state_location(state.state_id)
     )
@@ -56,9 +52,7 @@ async def show(request: ApiRequest) -> Mapping[str, Any]:
 
 async def remove(request: ApiRequest) -> StateHolds:
     """409 `state-busy` while a run uses it. Data in an unavailable slot is removed later."""
-    state = State.from_wire(
-        await states.call_agent_host(request.services, "state.remove", **_state_params(request))
-    )
+    state = await request.services.agent_host.remove_state(**_state_arguments(request))
     return await states.remove_detached(
         request.services, state, request.caller.principal, report_empty=True
     )
@@ -79,8 +73,9 @@ async def adopt(request: ApiRequest) -> Mapping[str, Any]:
     slots = request.services.slots
     if body.source not in await states.legacy_names(slots):
         raise NotFound(f"cannot find {body.source}", resource="state", id=body.source)
-    params = {"name": body.name, "source": body.source, "principal": request.caller.principal}
-    state = State.from_wire(await states.call_agent_host(request.services, "state.adopt", **params))
+    state = await request.services.agent_host.adopt_state(
+        name=body.name, source=body.source, principal=request.caller.principal
+    )
     moved = await states.move(
         slots, states.legacy_location(body.source), states.state_location(state.state_id)
     )
@@ -94,7 +89,7 @@ async def adopt(request: ApiRequest) -> Mapping[str, Any]:
     return {**to_wire(state), "holds": to_wire(moved)}
 
 
-def _state_params(request: ApiRequest) -> dict[str, Any]:
+def _state_arguments(request: ApiRequest) -> dict[str, Any]:
     admin = request.caller.has_scope("admin")
     return {
         "state": request.parameters["id"],

@@ -1,3 +1,3 @@
-"""What agent-host reports beside the orchestrator slot: lifecycle record, denials, canaries.
-Records and Protocols only.
+"""What agent-host offers beside the orchestrator slot: its Protocol, its records, and how its
+operations and those of the slot are called over JSON-RPC.
 """

@@ -1,6 +1,6 @@
 """The ordered lifecycle record of agent-host, each entry consumed exactly once (O15)."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from datetime import datetime
 
 from agentbox.core.records.wire import JsonObj, Record, record
@@ -25,6 +25,3 @@ class LifecycleRecord(Record):
 
 
 RecordHandler = Callable[[tuple[LifecycleRecord, ...]], Awaitable[None]]
-RecordReader = Callable[
-    [int, float], Awaitable[Sequence[JsonObj]]
-]  # (after, seconds to wait) -> lines

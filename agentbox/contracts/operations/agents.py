@@ -16,6 +16,15 @@ class NewAgent(AgentSpec):
 
 
 _LABELS = "/spec/labels/**"
+_CALLER = (
+    "principal",
+    "admin",
+    "session_id",
+    "trace_id",
+    "submitter",
+    "submitter_admin",
+    "state_id",
+)
 
 AGENTS = Resource(
     "orchestrator",
@@ -36,6 +45,8 @@ AGENTS = Resource(
             redact=(_LABELS, "/stdin"),
             intent="agent.spawn.requested",
             agent=OWN,
+            rpc="agent.spawn",
+            caller=_CALLER,
         ),
         write(
             "run_once",
@@ -46,6 +57,8 @@ AGENTS = Resource(
             deadline_from="timeout_s",
             redact=(_LABELS, "/stdin"),
             intent="agent.spawn.requested",
+            rpc="agent.run_once",
+            caller=_CALLER,
         ),
         read(
             "list",
@@ -58,6 +71,7 @@ AGENTS = Resource(
                 "Lists agents that you started.",
                 without=("parent_id", "label"),
             ),
+            rpc="agent.list",
         ),
         read(
             "get",
@@ -65,6 +79,7 @@ AGENTS = Resource(
             "One agent.",
             route="get_agent",
             agent=tool("agent/status", "Returns an agent that you started, or yourself."),
+            rpc="agent.get",
         ),
         stream(
             "stream",
@@ -72,6 +87,7 @@ AGENTS = Resource(
             "Output and state of an agent, from the start or after `since` or Last-Event-ID.",
             route="stream_agent",
             agent=OWN,
+            rpc="agent.stream",
         ),
         write(
             "signal",
@@ -79,6 +95,7 @@ AGENTS = Resource(
             "Sends a signal to the agent's tree.",
             route="signal_agent",
             statuses=(204,),
+            rpc="agent.signal",
         ),
         write(
             "terminate",
@@ -89,6 +106,7 @@ AGENTS = Resource(
             deadline_from="grace_s",
             intent="agent.terminate.requested",
             agent=OWN,
+            rpc="agent.terminate",
         ),
         write(
             "revoke",
@@ -96,6 +114,8 @@ AGENTS = Resource(
             "Revokes a grant, of all descendants of the agent too; returns the agent.",
             route="revoke_grant",
             idempotent=True,
+            rpc="grant.revoke",
+            caller=("principal",),
         ),
         Operation(
             name="attach",
@@ -107,6 +127,7 @@ AGENTS = Resource(
             route="attach_agent",
             statuses=(101,),
             agent=OWN,
+            rpc="agent.attach",
         ),
     ),
 )

@@ -16,6 +16,7 @@ from support.hogs import EchoAgent
 from support.host_agents import open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.client.agent_host.remote import agent_host_client
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import QuotaExceeded
@@ -112,11 +113,11 @@ async def test_a_run_ends_at_its_time(adapter: LocalProcessOrchestrator) -> None
         )
         done = await adapter.run_once(spec, request_id=uuid7(), timeout_s=1)
         assert (done.exit.reason, done.stdout) == ("timeout", b"up\n")
-        lines: Any = await adapter.read_record(0, 5)
+        lines = await agent_host_client(lambda: adapter).read_record(0, wait_s=5)
         found = [
-            (line["type"], line["data"]["config_path"])
+            (line.type, line.data["config_path"])
             for line in lines
-            if line["type"].startswith("limit.")
+            if line.type.startswith("limit.")
         ]
         assert found == [
             ("limit.warning", "limits.run_wall_seconds"),

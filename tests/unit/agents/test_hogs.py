@@ -14,6 +14,7 @@ from support.hogs import HOGS, EchoAgent
 from support.host_agents import open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.client.agent_host.remote import agent_host_client
 from agentbox.sandbox.monitor import shared_memory
 
 _PATIENCE = 20
@@ -88,5 +89,5 @@ async def test_what_a_hog_held_in_shared_memory_goes_with_it(
 async def recorded_events(
     adapter: LocalProcessOrchestrator, agent_id: str
 ) -> list[tuple[str, Any]]:
-    lines: Any = await adapter.read_record(0, 5)
-    return [(line["type"], line["data"]) for line in lines if line["agent_id"] == agent_id]
+    lines = await agent_host_client(lambda: adapter).read_record(0, wait_s=5)
+    return [(line.type, line.data) for line in lines if line.agent_id == agent_id]

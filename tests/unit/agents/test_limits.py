@@ -10,6 +10,7 @@ from support.agent_host import MIB, AgentHostBox
 from support.host_agents import open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.client.agent_host.remote import agent_host_client
 from agentbox.contracts.orchestrator import AgentInfo, AgentSpec, Limits
 from agentbox.core.ids import uuid7
 
@@ -44,8 +45,8 @@ async def wait_for_end(adapter: LocalProcessOrchestrator, agent_id: str) -> Agen
 
 async def limit_events(adapter: LocalProcessOrchestrator) -> list[tuple[str, Any]]:
     """What the record has about limits so far."""
-    lines: Any = await adapter.read_record(0, 5)
-    return [(line["type"], line["data"]) for line in lines if line["type"].startswith("limit.")]
+    lines = await agent_host_client(lambda: adapter).read_record(0, wait_s=5)
+    return [(line.type, line.data) for line in lines if line.type.startswith("limit.")]
 
 
 def members(data: Any) -> dict[str, Any]:

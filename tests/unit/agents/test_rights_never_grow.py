@@ -208,8 +208,7 @@ class RightsMachine(RuleBasedStateMachine):
         """agent-host and gateway agree; a count is never passed, whoever below its holder uses it."""
         if (entry := self.pick(at)) is None:
             return
-        request = {"scope": what[0], "operation": what[1], "value": what[2]}
-        asked = {"agent_id": entry.agent_id, "generation": entry.generation, **request}
+        asked = metering.Request(*what)
         chain = (entry, *self.host.authorizations.ancestors(entry))
         by = [
             one.grant_set.find(
@@ -218,7 +217,7 @@ class RightsMachine(RuleBasedStateMachine):
             for one in chain
         ]
         try:
-            self.run(metering.consume(self.host, asked))
+            self.run(metering.consume(self.host, entry.agent_id, entry.generation, asked))
         except PermissionDenied:
             assert what not in self.allowed(entry) or any(
                 one is not None and one.exhausted_reason(time.time()) for one in by

@@ -11,8 +11,8 @@ import pytest
 from agentbox_testkit.wait import wait_until
 from support.agent_host import AgentHostBox
 
-from agentbox.adapters.orchestrator.local_process import connect
 from agentbox.agents.rpc.listener import FIRST_LINE_SECONDS, MAX_UNAUTHENTICATED
+from agentbox.client.agent_host.connection import connect
 from agentbox.core.deadline import Deadline
 
 

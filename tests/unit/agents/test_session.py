@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from support.agent_host import AgentHostBox
 
-from agentbox.adapters.orchestrator.local_process import connect
+from agentbox.client.agent_host.connection import connect
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.deadline import Deadline
 from agentbox.core.ids import uuid7

@@ -2,7 +2,6 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
 
 import apsw
 from support.agent_host import AgentHostBox
@@ -10,6 +9,7 @@ from support.host_agents import open_orchestrator
 from support.host_configs import host_config
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
+from agentbox.client.agent_host.remote import agent_host_client
 from agentbox.contracts.orchestrator import AgentHandle, AgentSpec, ExitRecord
 from agentbox.core.ids import uuid7
 
@@ -33,10 +33,8 @@ async def test_an_end_that_was_told_is_its_end_after_a_crash(tmp_path: Path) -> 
     box.start()
     async with open_orchestrator(box) as adapter:
         assert await end_of(adapter, handle) == seen
-        record: Any = await adapter.read_record(0, 5)
-        assert [one["data"]["exit"]["code"] for one in record if one["type"] == "agent.exited"] == [
-            7
-        ]
+        record = await agent_host_client(lambda: adapter).read_record(0, wait_s=5)
+        assert [one.data["exit"]["code"] for one in record if one.type == "agent.exited"] == [7]
     box.stop()
 
 

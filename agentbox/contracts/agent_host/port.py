@@ -1,0 +1,138 @@
+"""What agent-host offers beside the orchestrator slot."""
+
+from collections.abc import AsyncIterator
+from typing import Literal, Protocol
+
+from agentbox.contracts.agent_host.canaries import CanaryReport
+from agentbox.contracts.agent_host.denials import DenialCounts
+from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
+from agentbox.contracts.approvals import Approval
+from agentbox.contracts.reviews import Committed, Discarded, ReviewPage, ReviewSummary
+from agentbox.contracts.states import State
+from agentbox.core.records.wire import JsonObj
+
+
+class AgentHost(Protocol):
+    """Operations that need a capability which the peer lacks raise SlotUnavailable. `by` and
+    `principal` name the caller. Calls that wait return after `wait_s` seconds at the latest.
+    """
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """Empty while there is no peer."""
+        ...
+
+    async def list_reviews(self) -> tuple[ReviewSummary, ...]:
+        """All pending reviews, oldest first."""
+        ...
+
+    async def show_review(self, agent_id: str, *, at: int, limit: int) -> ReviewPage:
+        """Changes from index `at` on. Raises NotFound or ValidationError."""
+        ...
+
+    async def commit_review(self, agent_id: str, *, digest: str, by: str) -> Committed:
+        """Apply the changes with that digest. Raises NotFound, PreconditionFailed, ReviewConflict
+        or BackendError, and leaves the workspace unchanged."""
+        ...
+
+    async def discard_review(self, agent_id: str, *, by: str) -> Discarded:
+        """Remove the branch. Raises NotFound."""
+        ...
+
+    async def request_approval(
+        self,
+        agent_id: str,
+        generation: int,
+        *,
+        kind: str,
+        value: str,
+        parameters: JsonObj,
+        words: str,
+        hold: bool = False,
+    ) -> None:
+        """For a running agent; returns once approved, which takes as long as its limit
+        `approval_timeout_seconds` allows. An approval covers one use; with `hold`, that of the next
+        request. Raises PermissionDenied (scope `approvals`) or ValidationError."""
+        ...
+
+    async def list_approvals(self) -> tuple[Approval, ...]:
+        """Those of the last day, oldest first."""
+        ...
+
+    async def get_approval(self, id: str) -> Approval:
+        """Raises NotFound."""
+        ...
+
+    async def decide_approval(
+        self, id: str, *, verdict: Literal["approve", "deny"], reason: str, by: str
+    ) -> Approval:
+        """Raises NotFound, and InvalidTransition if it is already decided or expired."""
+        ...
+
+    def watch_approvals(self) -> AsyncIterator[JsonObj]:
+        """Without items: while it is read, an approver is connected."""
+        ...
+
+    async def list_states(self, *, owner: str, after: str, limit: int) -> tuple[State, ...]:
+        """In order of id; `owner` "" means all owners."""
+        ...
+
+    async def get_state(self, state: str, *, principal: str, admin: bool) -> State:
+        """By id or name. Raises NotFound or StateNotOwned."""
+        ...
+
+    async def remove_state(self, state: str, *, principal: str, admin: bool) -> State:
+        """Detach the state; call `forget_state` after its data was removed. Raises NotFound,
+        StateNotOwned or StateBusy."""
+        ...
+
+    async def due_states(self, *, before: float, limit: int) -> tuple[State, ...]:
+        """Like `remove_state`, for states of runs last used before that time (Unix seconds), and
+        for incomplete removals."""
+        ...
+
+    async def forget_state(self, state_id: str) -> None:
+        """The data of the state was removed."""
+        ...
+
+    async def adopt_state(self, *, name: str, source: str, principal: str) -> State:
+        """A new state of that name for data adopted from `source`; repeated calls return the same
+        state. Raises NameTaken."""
+        ...
+
+    async def read_record(self, after: int, *, wait_s: float = 0) -> tuple[LifecycleRecord, ...]:
+        """Lines after `after`, which acknowledges all up to it; waits for the first."""
+        ...
+
+    async def use_grant(
+        self,
+        agent_id: str,
+        generation: int,
+        *,
+        scope: str,
+        operation: str,
+        value: str,
+        method: str = "",
+        path: str = "",
+    ) -> None:
+        """Count one use of the rights that allow a request. Raises PermissionDenied."""
+        ...
+
+    def watch_authorizations(self) -> AsyncIterator[JsonObj]:
+        """The authorization of every agent, then each change. A connection with this subscription
+        neither ends agents nor is waited for at the end."""
+        ...
+
+    async def report_denial(
+        self, agent_id: str, *, layer: str, rule: str, count: int = 1, detail: str = ""
+    ) -> None:
+        """Count denials by another program of the box."""
+        ...
+
+    async def read_denials(self, after: int, *, wait_s: float = 0) -> DenialCounts:
+        """All counts once the revision differs from `after`."""
+        ...
+
+    async def read_canaries(self, after: int, *, wait_s: float = 0) -> CanaryReport:
+        """The canary report once its revision differs from `after`."""
+        ...

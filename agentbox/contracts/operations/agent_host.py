@@ -1,0 +1,53 @@
+"""Operations of agent-host beside those of the orchestrator slot. They are served over JSON-RPC
+only.
+"""
+
+from functools import partial
+
+from agentbox.contracts.agent_host.port import AgentHost
+from agentbox.contracts.operation import read, stream, write
+from agentbox.contracts.resource import Resource
+
+_REVIEW_SECONDS = 600  # a large review is written, and the replaced files are read
+_REPLY_SECONDS = 30  # beside the time that a call waits by itself
+_APPROVAL_SECONDS = 3660  # above every `approval_timeout_seconds`; its caller ends it before
+
+_waits = partial(read, deadline_s=_REPLY_SECONDS, deadline_from="wait_s")
+
+AGENT_HOST = Resource(
+    "agent_host",
+    AgentHost,
+    operations=(
+        read("list_reviews", rpc="review.list", capability="review"),
+        read("show_review", rpc="review.show", capability="review"),
+        write(
+            "commit_review",
+            rpc="review.commit",
+            capability="review",
+            deadline_s=_REVIEW_SECONDS,
+        ),
+        write(
+            "discard_review",
+            rpc="review.discard",
+            capability="review",
+            deadline_s=_REVIEW_SECONDS,
+        ),
+        write("request_approval", rpc="approval.ask", deadline_s=_APPROVAL_SECONDS),
+        read("list_approvals", rpc="approval.list", capability="review"),
+        read("get_approval", rpc="approval.get", capability="review"),
+        write("decide_approval", rpc="approval.decide", capability="review"),
+        stream("watch_approvals", rpc="approval.follow", capability="review"),
+        read("list_states", rpc="state.list", capability="review"),
+        read("get_state", rpc="state.get", capability="review"),
+        write("remove_state", rpc="state.remove", capability="review"),
+        write("due_states", rpc="state.due", capability="review"),
+        write("forget_state", rpc="state.forget", capability="review"),
+        write("adopt_state", rpc="state.adopt", capability="review"),
+        _waits("read_record", rpc="record.read", capability="record"),
+        write("use_grant", rpc="grant.use"),
+        stream("watch_authorizations", rpc="authorization.watch"),
+        write("report_denial", rpc="agent.denied"),
+        _waits("read_denials", rpc="denials.read", capability="denials"),
+        _waits("read_canaries", rpc="canaries.read"),
+    ),
+)
