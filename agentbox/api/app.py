@@ -16,6 +16,7 @@ from agentbox.api.boot_facts import load_boot_facts
 from agentbox.api.mesh.mesh_role import MeshRole, clock_scale, enrolment_token, make_mesh_host
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.metrics.http_metrics import HttpMetrics
+from agentbox.api.plan_source import PlanSource
 from agentbox.api.services import Services
 from agentbox.api.tasks.runner import TaskRunner
 from agentbox.box.readiness.box_requirements import make_requirements, proves_sandbox
@@ -48,6 +49,7 @@ def build(
             "Set api.auth = token.",
         )
     boot, applied = load_boot_facts(record, plan, paths), plan_in_force(paths, plan)
+    plans = PlanSource(applied)
     registry, http = CollectorRegistry(), HttpMetrics()
     registry.register(http)
     metrics = BoxMetrics(
@@ -75,14 +77,14 @@ def build(
     tokens, outbox = TokenStore(paths), _outbox(plan, paths, slots, registry)
     if mesh.mode == "host":
         mesh.host = make_mesh_host(
-            lambda: services.plan,
+            lambda: plans.current,
             paths,
             slots.journal.record_soon,
             registry,
             clock_scale(plan, boot),
         )
     services = Services(
-        plan=applied,
+        plans=plans,
         paths=paths,
         boot=boot,
         authenticator=_access(plan, paths, tokens, mesh),
@@ -119,6 +121,8 @@ def build(
         lambda old, new: services.background.on_verdict_change(old, new),
         clock_scale=boot.hooks.clock_scale,
     )
+    plans.subscribe(services.tasks.apply_plan)
+    plans.subscribe(lambda _: services.drift.wake())
     return services
 
 

@@ -1,7 +1,6 @@
 """The parts of a running API that its endpoints and its background work use."""
 
 import asyncio
-import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,11 @@ from agentbox.api.auth.agent_rates import AgentWriteLimiter
 from agentbox.api.auth.rates import RequestLimiter
 from agentbox.api.auth.tokens import TokenStore
 from agentbox.api.boot_facts import BootFacts
+from agentbox.api.http.livez import Uptime
 from agentbox.api.mesh.mesh_role import MeshRole
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.metrics.http_metrics import HttpMetrics
+from agentbox.api.plan_source import PlanSource
 from agentbox.api.tasks.runner import TaskRunner
 from agentbox.box.supervision.events import BootLog
 from agentbox.core.paths import Paths
@@ -29,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(kw_only=True)
 class ApiParts:
-    """`plan` changes when live keys are applied; `closing` is set when streams must end,
+    """`closing` is set when streams must end,
     `ready_once` when the box is ready for the first time.
     """
 
-    plan: Plan
+    plans: PlanSource
     paths: Paths
     boot: BootFacts
     authenticator: Authenticator
@@ -51,12 +52,12 @@ class ApiParts:
     agent_rates: AgentWriteLimiter = field(default_factory=AgentWriteLimiter)
     closing: asyncio.Event = field(default_factory=asyncio.Event)
     ready_once: asyncio.Event = field(default_factory=asyncio.Event)
-    started: float = field(default_factory=time.monotonic)
+    uptime: Uptime = field(default_factory=Uptime)
 
     @property
-    def uptime(self) -> float:
-        """Seconds since this process started to serve, to the millisecond."""
-        return round(time.monotonic() - self.started, 3)
+    def plan(self) -> Plan:
+        """The plan in force."""
+        return self.plans.current
 
     def emit_event(self, event: str, **fields: Any) -> None:
         """Emits one boot event, on stdout and in `events.jsonl`."""

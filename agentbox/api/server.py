@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentbox.api.background.drain import close_slots
+from agentbox.api.groups import make_groups
 from agentbox.api.http.asgi import make_application
 from agentbox.api.services import Services
 from agentbox.box.supervision.notify import notify
 from agentbox.box.supervision.rpc import SupervisorClient, SupervisorUnavailable
-from agentbox.contracts.operations.box import PAGES
-from agentbox.contracts.registry import ROUTES
 from agentbox.core.background.tasks import log_failures
 from agentbox.core.http.connection import ConnectionLimits
 from agentbox.core.http.listener import Listener, bind
@@ -66,12 +65,8 @@ async def serve(services: Services, bind_addresses: Addresses) -> None:
 
 
 def _listeners(services: Services, bind_addresses: Addresses) -> tuple[Listener, Listener]:
-    api, metrics = (
-        make_application(
-            services, [route for route in (*ROUTES, *PAGES.routes) if route.listener == name]
-        )
-        for name in ("api", "metrics")
-    )
+    groups = make_groups(services)
+    api, metrics = (make_application(services, groups, name) for name in ("api", "metrics"))
     return (
         Listener(api, bind(*bind_addresses.api), API_BOUNDS),
         Listener(metrics, bind(*bind_addresses.metrics), METRICS_BOUNDS),

@@ -22,4 +22,4 @@ class Services(ApiParts):
         self.drift = DriftWatcher(self)
         self.background = BackgroundWork(self, self.drift)
         self.drain = Drain(self, self.background)
-        self.approvers = ApproverPresence(self)
+        self.approvers = ApproverPresence(self.slots)

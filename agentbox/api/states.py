@@ -5,9 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
 from agentbox.api.background.approver_presence import agent_host
-from agentbox.api.parts import ApiParts
 from agentbox.contracts.states import State, StateHolds
 from agentbox.core import clock
 from agentbox.core.slot_errors import BackendError, NotFound
@@ -33,12 +31,11 @@ def legacy_location(name: str) -> _Location:
     return f"agent.{agent}", f"agents/{agent}/"
 
 
-async def call_agent_host(services: ApiParts, method: str, **params: Any) -> Any:
+async def call_agent_host(slots: "Slots", method: str, **params: Any) -> Any:
     """Calls agent-host, which stores the states. Raises SlotUnavailable where agents are not
     processes of this box.
     """
-    host: RpcOrchestrator = agent_host(services)
-    return await host.call_peer(method, params)
+    return await agent_host(slots).call_peer(method, params)
 
 
 async def count_contents(slots: "Slots", location: _Location) -> StateHolds:
@@ -130,10 +127,10 @@ async def legacy_names(slots: "Slots") -> list[str]:
 
 
 async def remove_detached(
-    services: ApiParts, state: State, by: str, *, report_empty: bool
+    slots: "Slots", state: State, by: str, *, report_empty: bool
 ) -> StateHolds:
     """Removes the data of an unused state, then the state; recorded in the journal with counts."""
-    removed = await clear(services.slots, state_location(state.state_id))
+    removed = await clear(slots, state_location(state.state_id))
     if report_empty or removed.memory or removed.pods:
         data = {
             "state_id": state.state_id,
@@ -142,8 +139,8 @@ async def remove_detached(
             "memory": removed.memory,
             "pods": removed.pods,
         }
-        await services.slots.journal.record("state.removed", {**data, "by": by})
-    await call_agent_host(services, "state.forget", state_id=state.state_id)
+        await slots.journal.record("state.removed", {**data, "by": by})
+    await call_agent_host(slots, "state.forget", state_id=state.state_id)
     return removed
 
 

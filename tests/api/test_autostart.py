@@ -49,7 +49,7 @@ async def test_once_the_box_is_ready(prefix: Path) -> None:
             services.plan,
             slots={**services.plan.slots, "orchestrator": SlotPlan(use="off", required=False)},
         )
-        services.plan = off
+        services.plans.replace(off)
         assert autostart_names(services) == ()
     finally:
         host.stop()

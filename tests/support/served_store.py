@@ -17,10 +17,10 @@ from agentbox.adapters.runtime.adapter import SLOTS, Adapter, Deps, SlotConfig, 
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.registry import resolve
 from agentbox.api.app import build
+from agentbox.api.groups import make_groups
 from agentbox.api.http.asgi import make_application
 from agentbox.api.server import API_BOUNDS
 from agentbox.api.services import Services
-from agentbox.contracts.registry import ROUTES
 from agentbox.core import clock as wall
 from agentbox.core.http.listener import Listener, bind
 from agentbox.core.paths import Paths
@@ -109,9 +109,10 @@ class ServedStore(LocalStore):
         self._peer.state_secrets.mkdir(parents=True, exist_ok=True)
         self._peer.api_key.write_text(TOKEN)
         services = build(self._plan, self._peer, None, clock=ServedClock(self._manual))
-        rows = [route for route in ROUTES if route.listener == "api"]
         listener = Listener(
-            make_application(services, rows), bind("127.0.0.1", self._plan.api.port), API_BOUNDS
+            make_application(services, make_groups(services), "api"),
+            bind("127.0.0.1", self._plan.api.port),
+            API_BOUNDS,
         )
         await services.tokens.open()
         await services.mesh.open()

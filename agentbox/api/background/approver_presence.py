@@ -5,18 +5,18 @@ import contextlib
 from collections.abc import Callable
 
 from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
-from agentbox.api.parts import ApiParts
+from agentbox.adapters.runtime.slots import Slots
 from agentbox.core.slot_errors import AdapterError, SlotUnavailable
 
 SCOPE = "approvals:write"
 _RETRY_SECONDS = 0.2
 
 
-def agent_host(services: ApiParts) -> RpcOrchestrator:
+def agent_host(slots: Slots) -> RpcOrchestrator:
     """The adapter of the orchestrator slot. Raises SlotUnavailable without reviews and
     approvals.
     """
-    serving = services.slots.serving("orchestrator")
+    serving = slots.serving("orchestrator")
     if isinstance(serving, RpcOrchestrator) and "review" in serving.capabilities:
         return serving
     reason = "cannot use reviews and approvals: this orchestrator does not provide them"
@@ -26,8 +26,8 @@ def agent_host(services: ApiParts) -> RpcOrchestrator:
 class ApproverPresence:
     """Counts open event streams of approvers; while there is one, agent-host knows."""
 
-    def __init__(self, services: ApiParts) -> None:
-        self._services = services
+    def __init__(self, slots: Slots) -> None:
+        self._slots = slots
         self._count = 0
         self._announcement: asyncio.Task[None] | None = None
 
@@ -48,5 +48,5 @@ class ApproverPresence:
         """Announces over each new connection, until cancelled."""
         while True:
             with contextlib.suppress(AdapterError):
-                await agent_host(self._services).watch_approvals()
+                await agent_host(self._slots).watch_approvals()
             await asyncio.sleep(_RETRY_SECONDS)

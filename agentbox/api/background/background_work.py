@@ -44,7 +44,6 @@ class BackgroundWork:
         self._state_sweep: asyncio.Task[None] | None = None
         self.canaries = CanaryWatcher()
         self._pids: dict[str, int] = {}
-        self.was_ready = False
         self.sealed_at: str | None = None
         self.sealed_after: float | None = None
 
@@ -62,7 +61,13 @@ class BackgroundWork:
             self._autostart = asyncio.ensure_future(autostart(self._services))
             self._autostart.add_done_callback(log_failures("autostart"))
         if self._services.plan.slots["orchestrator"].use == "local-process":
-            self._state_sweep = asyncio.ensure_future(sweep(self._services))
+            self._state_sweep = asyncio.ensure_future(
+                sweep(
+                    self._services.slots,
+                    self._services.plans,
+                    self._services.ready_once if self._services.boot.boot_id else None,
+                )
+            )
             self._state_sweep.add_done_callback(log_failures("state sweep"))
         if proves_sandbox(self._services.plan):
             self._canary_reports = asyncio.ensure_future(self.canaries.follow(self._services))
@@ -146,7 +151,6 @@ class BackgroundWork:
         metrics = self._services.metrics
         metrics.ready.set(new.ready)
         self._measure_requirements()
-        self.was_ready |= new.ready
         if new.ready:
             self._services.ready_once.set()
         if old.ready != new.ready:

@@ -1,30 +1,29 @@
 """Approvals over HTTP; agent-host stores them."""
 
-from agentbox.api.background.approver_presence import agent_host
-from agentbox.api.http.request import ApiRequest
+from collections.abc import Callable
+
+from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
+from agentbox.api.auth.access import Caller
 from agentbox.contracts.approvals import Approval, Approvals, Verdict
 
 
-async def list_approvals(request: ApiRequest) -> Approvals:
-    return Approvals.from_wire(await agent_host(request.services).call_peer("approval.list", {}))
+class ApprovalEndpoints:
+    """`host` raises SlotUnavailable without approvals."""
 
+    def __init__(self, host: Callable[[], RpcOrchestrator]) -> None:
+        self._host = host
 
-async def get(request: ApiRequest) -> Approval:
-    return Approval.from_wire(
-        await agent_host(request.services).call_peer(
-            "approval.get", {"id": request.parameters["id"]}
-        )
-    )
+    async def list_approvals(self) -> Approvals:
+        return Approvals.from_wire(await self._host().call_peer("approval.list", {}))
 
+    async def get(self, id: str) -> Approval:
+        return Approval.from_wire(await self._host().call_peer("approval.get", {"id": id}))
 
-async def decide(request: ApiRequest) -> Approval:
-    decision = request.record(Verdict)
-    params = {
-        "id": request.parameters["id"],
-        "verdict": decision.verdict,
-        "reason": decision.reason,
-        "by": request.caller.principal,
-    }
-    return Approval.from_wire(
-        await agent_host(request.services).call_peer("approval.decide", params)
-    )
+    async def decide(self, caller: Caller, id: str, verdict: Verdict) -> Approval:
+        params = {
+            "id": id,
+            "verdict": verdict.verdict,
+            "reason": verdict.reason,
+            "by": caller.principal,
+        }
+        return Approval.from_wire(await self._host().call_peer("approval.decide", params))
