@@ -13,8 +13,6 @@ from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.api.app import build
 from agentbox.api.background.agent_events import journal_agent_events
-from agentbox.api.groups import make_groups
-from agentbox.api.http.asgi import make_application
 from agentbox.api.server import API_BOUNDS
 from agentbox.client import AsyncBoxClient
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
@@ -64,22 +62,18 @@ class ServedAgents:
         paths = self.host.paths
         paths.state_secrets.mkdir(parents=True, exist_ok=True)
         paths.api_key.write_text(TOKEN)
-        services = build(self.plan, paths, None)
-        await services.tokens.open()
-        listener = Listener(
-            make_application(services, make_groups(services), "api"),
-            bind("127.0.0.1", self.plan.api.port),
-            API_BOUNDS,
-        )
+        api = build(self.plan, paths, None)
+        await api.tokens.open()
+        listener = Listener(api.api, bind("127.0.0.1", self.plan.api.port), API_BOUNDS)
         await listener.open()
-        await services.slots.start()
-        record = journal_agent_events(services)
+        await api.slots.start()
+        record = journal_agent_events(self.plan, paths, api.slots, {})
         assert record is not None
         self._stops = [
             lambda: listener.close(0.1),
             lambda: _cancel(record),
-            services.slots.stop,
-            services.tokens.close,
+            api.slots.stop,
+            api.tokens.close,
         ]
 
     async def create_token(self, name: str, *scopes: str) -> str:

@@ -1,40 +1,48 @@
 """Copies the ordered event record of the agent host into the journal, each line once (O15)."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+
+from prometheus_client import Counter
 
 from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
 from agentbox.adapters.orchestrator.record_consumer import consume_reader, consume_record
-from agentbox.api.parts import ApiParts
+from agentbox.adapters.runtime.slots import Slots
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.events import NewEvent
 from agentbox.core import clock
+from agentbox.core.paths import Paths
 from agentbox.core.records.wire import JsonObj
 from agentbox.core.slot_errors import SlotUnavailable
+from agentbox.plan.model import Plan
 from agentbox.policy.limits.registry import LIMITS
 
 LOCAL = "local-process"
 
 
-def journal_agent_events(services: ApiParts) -> "asyncio.Task[None] | None":
-    """The task; None without agents or without a journal: agent-host then stores the record."""
-    slots = services.plan.slots
-    if "off" in (slots["orchestrator"].use, slots["events"].use):
+def journal_agent_events(
+    plan: Plan, paths: Paths, slots: Slots, limit_counters: Mapping[str, Counter]
+) -> "asyncio.Task[None] | None":
+    """The task; None without agents or without a journal: agent-host then stores the record.
+    `limit_counters` are by type of event.
+    """
+    rows = plan.slots
+    if "off" in (rows["orchestrator"].use, rows["events"].use):
         return None
-    source = f"urn:agentbox:box:{services.plan.name}"
+    source = f"urn:agentbox:box:{plan.name}"
 
     async def append(lines: tuple[LifecycleRecord, ...]) -> None:
         """Agents can cause denials at will: these fill the agents' part of the journal, and further
         ones are dropped and counted.
         """
-        journal = services.slots.journal
+        journal = slots.journal
         refusal = journal.agent_refusal
         accepted = [line for line in lines if refusal is None or line.type != "policy.denied"]
-        await services.slots.events.append([_event(line, source) for line in accepted])
+        await slots.events.append([_event(line, source) for line in accepted])
         if refusal is not None:
             journal.count_lost(refusal, len(lines) - len(accepted))
         for line in lines:
-            if (counter := services.metrics.limit_counters.get(line.type)) and (
+            if (counter := limit_counters.get(line.type)) and (
                 limit := line.data.get("limit")
             ) in LIMITS:
                 counter.labels(limit).inc()
@@ -43,15 +51,15 @@ def journal_agent_events(services: ApiParts) -> "asyncio.Task[None] | None":
         """Reads from the child of external-stdio while it keeps a record; another host keeps its
         own.
         """
-        serving = services.slots.serving("orchestrator")
+        serving = slots.serving("orchestrator")
         if isinstance(serving, RpcOrchestrator) and "record" in serving.capabilities:
             return await serving.read_record(after, wait_s)
         raise SlotUnavailable(
             "no record is kept here", slot="orchestrator", impl=serving.impl, since=None
         )
 
-    if slots["orchestrator"].use == LOCAL:
-        return asyncio.ensure_future(consume_record(services.paths, append))
+    if rows["orchestrator"].use == LOCAL:
+        return asyncio.ensure_future(consume_record(paths, append))
     return asyncio.ensure_future(consume_reader(read, append))
 
 

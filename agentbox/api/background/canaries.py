@@ -1,11 +1,12 @@
 """Passes the reports of agent-host's canaries to `/ready`."""
 
 import asyncio
+from collections.abc import Callable
 
 from agentbox.adapters.orchestrator.local_process import connect
-from agentbox.api.parts import ApiParts
 from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.core.deadline import Deadline
+from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import AdapterError
 
 _CONNECT_SECONDS = 10.0
@@ -18,14 +19,20 @@ class CanaryWatcher:
     slot hides nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._subscribers: list[Callable[[], None]] = []
         self.report: CanaryReport | None = None
 
-    async def follow(self, services: ApiParts) -> None:
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Calls `changed` after each new report."""
+        self._subscribers.append(changed)
+
+    async def follow(self) -> None:
         """Runs until cancelled. For a box whose agents are its own processes."""
         while True:
             try:
-                client, _ = await connect(services.paths, Deadline.after(_CONNECT_SECONDS))
+                client, _ = await connect(self._paths, Deadline.after(_CONNECT_SECONDS))
                 try:
                     while True:
                         after = self.report.revision if self.report else -1
@@ -33,13 +40,14 @@ class CanaryWatcher:
                         result = await client.call(
                             "canaries.read", params, Deadline.after(2 * _WAIT_SECONDS)
                         )
-                        self._update(services, CanaryReport.from_wire(result))
+                        self._update(CanaryReport.from_wire(result))
                 finally:
                     await client.close()
             except AdapterError:
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    def _update(self, services: ApiParts, report: CanaryReport) -> None:
+    def _update(self, report: CanaryReport) -> None:
         if report.at is not None and report != self.report:
             self.report = report
-            services.evaluator.wake("sandbox")
+            for changed in self._subscribers:
+                changed()

@@ -3,7 +3,8 @@
 import asyncio
 
 from agentbox.adapters.orchestrator.over_rpc import RpcOrchestrator
-from agentbox.api.parts import ApiParts
+from agentbox.adapters.runtime.slots import Slots
+from agentbox.api.metrics.denial_metrics import DenialMetrics
 from agentbox.core.slot_errors import AdapterError, SlotUnavailable
 
 CAPABILITY = "denials"
@@ -12,14 +13,13 @@ _PAUSE_SECONDS = 0.2  # between two requests, so that many denials do not cause 
 _RETRY_SECONDS = 1.0
 
 
-async def follow_denials(services: ApiParts) -> None:
+async def follow_denials(slots: Slots, metrics: DenialMetrics) -> None:
     """Updates the metrics until cancelled. A request is always pending on the connection, so a lost
     connection is noticed before the next caller needs the slot.
     """
-    metrics = services.metrics.denials
     while True:
         try:
-            serving = services.slots.serving("orchestrator")
+            serving = slots.serving("orchestrator")
             if not (isinstance(serving, RpcOrchestrator) and CAPABILITY in serving.capabilities):
                 await asyncio.sleep(_WAIT_SECONDS if serving.impl == "off" else _RETRY_SECONDS)
                 continue
@@ -27,5 +27,5 @@ async def follow_denials(services: ApiParts) -> None:
             await asyncio.sleep(_PAUSE_SECONDS)
         except AdapterError as error:
             if isinstance(error, SlotUnavailable):
-                services.slots.request_health_check("orchestrator")
+                slots.request_health_check("orchestrator")
             await asyncio.sleep(_RETRY_SECONDS)

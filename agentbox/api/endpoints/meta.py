@@ -6,6 +6,7 @@ from typing import Any
 from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.adapters.runtime.registry import resolve
 from agentbox.adapters.runtime.slots import Slots
+from agentbox.api.background.boot_watch import BootWatch
 from agentbox.api.boot_facts import BootFacts
 from agentbox.api.endpoints.health import image_info
 from agentbox.api.plan_source import PlanSource
@@ -14,12 +15,12 @@ from agentbox.api.plan_source import PlanSource
 class MetaReport:
     """The body of `/v1/meta`."""
 
-    def __init__(self, plans: PlanSource, boot: BootFacts, slots: Slots, seal: Any) -> None:
-        self._plans, self._boot, self._slots, self._seal = plans, boot, slots, seal
+    def __init__(self, plans: PlanSource, boot: BootFacts, slots: Slots, watch: BootWatch) -> None:
+        self._plans, self._boot, self._slots, self._watch = plans, boot, slots, watch
 
     def report(self) -> Mapping[str, Any]:
         boot, plan = self._boot, self._plans.current
-        self._seal.read_seal()
+        self._watch.read_seal()
         return {
             "name": plan.name,
             "version": plan.version,
@@ -42,8 +43,8 @@ class MetaReport:
             },
             "boot": {
                 "id": boot.boot_id,
-                "sealed_at": self._seal.sealed_at,
-                "elapsed_seconds": self._seal.sealed_after,
+                "sealed_at": self._watch.sealed_at,
+                "elapsed_seconds": self._watch.sealed_after,
                 "previous_shutdown": boot.previous_shutdown,
             },
             "api_versions": ["v1"],

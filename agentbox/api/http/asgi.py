@@ -9,42 +9,56 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
+from agentbox.api.auth.request_access import RequestAccess
 from agentbox.api.http.endpoint import Endpoint, is_unread
 from agentbox.api.http.handler import Group
-from agentbox.api.http.livez import LivezShortcut
+from agentbox.api.http.livez import LivezShortcut, Uptime
 from agentbox.api.metrics.http_metrics import UNMATCHED, HttpMetrics
-from agentbox.api.services import Services
+from agentbox.api.plan_source import PlanSource
 from agentbox.contracts.operations.box import PAGES
 from agentbox.contracts.registry import RESOURCES
 from agentbox.contracts.routes.route import Route
-from agentbox.core.http.headers import allowed_hosts, check_host
 from agentbox.core.http.middleware import CountRequest, CrowdingLimit, RequestContext
 from agentbox.core.http.responses import problem_response
 from agentbox.core.http.routing import PathRoute
 from agentbox.core.slot_errors import AdapterError, NotFound
 
 
-def make_application(services: Services, groups: Mapping[str, Group], listener: str) -> Starlette:
-    """Serves the operations of one listener. On that of the API, `/livez` is answered before any
-    other check.
-    """
-    middleware = [Middleware(RequestContext, _counter(services.http))]
-    if listener == "api":
-        middleware.insert(0, Middleware(LivezShortcut, services.uptime, services.http))
-    endpoints = [
-        Endpoint(services, groups[resource.endpoints], resource, row)
-        for resource in (*RESOURCES, PAGES)
-        for row in resource.operations
-        if row.http and row.listener == listener
-    ]
-    application = Starlette(
-        routes=make_routes(endpoints),
-        middleware=middleware,
-        exception_handlers={AdapterError: _respond},
-    )
-    application.router.redirect_slashes = False  # a path that ends with / is another resource
-    application.router.default = CrowdingLimit(_unmatched(allowed_hosts(services.plan)))
-    return application
+class Applications:
+    """Makes the application of a listener from what serves each resource."""
+
+    def __init__(
+        self,
+        access: RequestAccess,
+        plans: PlanSource,
+        groups: Mapping[str, Group],
+        uptime: Uptime,
+        metrics: HttpMetrics,
+    ) -> None:
+        self._access, self._plans, self._groups = access, plans, groups
+        self._uptime, self._metrics = uptime, metrics
+
+    def make(self, listener: str) -> Starlette:
+        """Serves the operations of one listener. On that of the API, `/livez` is answered before
+        any other check.
+        """
+        middleware = [Middleware(RequestContext, _counter(self._metrics))]
+        if listener == "api":
+            middleware.insert(0, Middleware(LivezShortcut, self._uptime, self._metrics))
+        endpoints = [
+            Endpoint(self._access, self._plans, self._groups[resource.endpoints], resource, row)
+            for resource in (*RESOURCES, PAGES)
+            for row in resource.operations
+            if row.http and row.listener == listener
+        ]
+        application = Starlette(
+            routes=make_routes(endpoints),
+            middleware=middleware,
+            exception_handlers={AdapterError: _respond},
+        )
+        application.router.redirect_slashes = False  # a path that ends with / is another resource
+        application.router.default = CrowdingLimit(_unmatched(self._access))
+        return application
 
 
 class RoutedEndpoint(Protocol):
@@ -78,9 +92,9 @@ def make_routes(endpoints: Iterable[RoutedEndpoint]) -> list[PathRoute]:
     ]
 
 
-def _unmatched(hosts: frozenset[str]) -> ASGIApp:
+def _unmatched(access: RequestAccess) -> ASGIApp:
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        check_host(scope["state"]["headers"], hosts)
+        access.check_host(scope["state"]["headers"])
         raise NotFound("cannot find this path", resource="path", id=scope["path"])
 
     return application

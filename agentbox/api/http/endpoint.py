@@ -8,28 +8,19 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agentbox.adapters.runtime.context import CallContext, as_caller
-from agentbox.api.auth.access import ANONYMOUS, Caller, require
-from agentbox.api.auth.on_behalf import resolve_on_behalf
+from agentbox.api.auth.access import Caller
+from agentbox.api.auth.request_access import RequestAccess
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES as CLOUD_TYPES
 from agentbox.api.http.handler import Group, Handler
 from agentbox.api.http.query import parse_query
 from agentbox.api.http.request import ApiRequest
-from agentbox.api.mesh.mesh_role import SESSION
-from agentbox.api.services import Services
+from agentbox.api.plan_source import PlanSource
 from agentbox.contracts.operation import Operation
 from agentbox.contracts.resource import Resource
 from agentbox.core.http.body import BodyReader, reject_body
-from agentbox.core.http.headers import (
-    allowed_hosts,
-    check_accept,
-    check_duplicates,
-    check_host,
-    check_probe_host,
-    probe_hosts,
-    trace_id,
-)
+from agentbox.core.http.headers import check_duplicates, trace_id
 from agentbox.core.http.problems import invalid
-from agentbox.core.http.responses import JSON, STREAM
+from agentbox.core.http.responses import JSON
 from agentbox.core.ids import new_trace_id
 
 
@@ -37,11 +28,16 @@ class Endpoint:
     """Serves one operation. Every refusal is raised as a typed error."""
 
     def __init__(
-        self, services: Services, group: Group, resource: Resource, row: Operation
+        self,
+        access: RequestAccess,
+        plans: PlanSource,
+        group: Group,
+        resource: Resource,
+        row: Operation,
     ) -> None:
         self.route = route = resource.route(row)
-        self._services, self._group, self._resource, self._row = services, group, resource, row
-        self._hosts, self._probe_hosts = allowed_hosts(services.plan), probe_hosts(services.plan)
+        self._access, self._plans = access, plans
+        self._group, self._resource, self._row = group, resource, row
         self._accepted = (JSON, *CLOUD_TYPES) if route.name == "append_events" else (JSON,)
 
     @cached_property
@@ -53,7 +49,7 @@ class Endpoint:
         route, headers = self.route, scope["state"]["headers"]
         incoming = scope["state"]["body"] = BodyReader(scope, receive, headers)
         check_duplicates(scope["headers"])
-        caller = self._authorize(headers)
+        caller = self._access.authorize(route, headers)
         if route.socket != (scope["type"] == "websocket"):
             raise invalid(
                 "Upgrade", "must be websocket" if route.socket else "is not supported for this path"
@@ -64,7 +60,8 @@ class Endpoint:
         if route.body_limit == 0:
             reject_body(headers)
         elif route.media == "json":
-            cap = self._services.plan.api.max_body if route.body_limit is None else route.body_limit
+            limit = route.body_limit
+            cap = self._plans.current.api.max_body if limit is None else limit
             body = await incoming.read_json(cap, self._accepted)
         request = ApiRequest(
             route=route,
@@ -81,28 +78,6 @@ class Endpoint:
             if isinstance(response, Response) and is_unread(scope):
                 response.headers["connection"] = "close"
             await response(scope, receive, send)
-
-    def _authorize(self, headers: dict[str, str]) -> Caller:
-        """The caller. Probes are public, under any address and the box's names; every other route
-        checks Host strictly.
-        """
-        route, services = self.route, self._services
-        if route.is_probe:
-            check_probe_host(headers, self._probe_hosts)
-            return ANONYMOUS
-        check_host(headers, self._hosts)
-        caller = ANONYMOUS
-        if not route.is_public:
-            caller = services.authenticator.authenticate(
-                headers.get("authorization"), include_ended=SESSION in route.scope
-            )
-            caller = resolve_on_behalf(caller, headers, route)
-        services.rates.acquire(caller)
-        services.agent_rates.acquire(caller, route, headers)
-        require(caller, route.scope)
-        if route.media == "json":
-            check_accept(headers, STREAM if route.stream else JSON)
-        return caller
 
 
 def is_unread(scope: Scope) -> bool:

@@ -5,13 +5,12 @@ from pathlib import Path
 import pytest
 from support.api_box import TOKEN, api_plan
 
-from agentbox.api.app import build
-from agentbox.api.services import Services
+from agentbox.api.app import Api, build
 from agentbox.core.paths import Paths
 
 
 @pytest.fixture
-def built(tmp_path: Path) -> Services:
+def built(tmp_path: Path) -> Api:
     """Every slot is local."""
     paths = Paths(tmp_path)
     paths.state_secrets.mkdir(parents=True)

@@ -5,11 +5,10 @@ from typing import Any, get_type_hints
 
 import pytest
 
+from agentbox.api.app import Api
 from agentbox.api.auth.access import Caller
-from agentbox.api.groups import make_groups
 from agentbox.api.http.handler import Group, Handler
 from agentbox.api.http.request import ApiRequest
-from agentbox.api.services import Services
 from agentbox.contracts.operation import Operation
 from agentbox.contracts.operations.beads import BEADS
 from agentbox.contracts.operations.box import PAGES
@@ -25,9 +24,9 @@ def methods(group: Group) -> dict[str, Any]:
     return {name: one for name, one in found.items() if not name.startswith("_")}
 
 
-async def test_every_operation_has_exactly_one_handler(built: Services) -> None:
+async def test_every_operation_has_exactly_one_handler(built: Api) -> None:
     """A method of its group, or the slot's own where the table says all; and no method serves nothing."""
-    groups = make_groups(built)
+    groups = built.groups
     unserved = {(name, method) for name, group in groups.items() for method in methods(group)}
     for resource, row in SERVED:
         group = groups[resource.endpoints]
@@ -50,9 +49,9 @@ def kinds(resource: Resource, row: Operation, name: str) -> set[Any]:
     return {kind, row.body} if given else {kind}
 
 
-async def test_a_handler_has_the_types_of_its_operation(built: Services) -> None:
+async def test_a_handler_has_the_types_of_its_operation(built: Api) -> None:
     """mypy does not see that an argument comes from the table."""
-    groups = make_groups(built)
+    groups = built.groups
     for resource, row in SERVED:
         if (handler := methods(groups[resource.endpoints]).get(row.name)) is None:
             continue
