@@ -1,27 +1,60 @@
-"""The composition root of the API: builds all concrete objects."""
+"""The composition root of the API: builds all objects, each from those before it. What would be a
+tie in both directions is a subscription.
+"""
 
-from dataclasses import replace
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from prometheus_client import CollectorRegistry
+from starlette.applications import Starlette
 
-from agentbox.adapters.runtime.adapter import Clock, Deps, SlotName, SystemClock
+from agentbox.adapters.runtime.adapter import Clock, Deps, SystemClock
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.adapters.runtime.slots import create_slots
+from agentbox.adapters.runtime.slots import Slots, create_slots
 from agentbox.adapters.runtime.timing import Timing
 from agentbox.api.auth.access import Authenticator
+from agentbox.api.auth.request_access import RequestAccess
 from agentbox.api.auth.tokens import TokenStore
+from agentbox.api.background.apply import ManifestApplier
+from agentbox.api.background.background_work import BackgroundWork
+from agentbox.api.background.boot_events import BootEvents
+from agentbox.api.background.boot_watch import BootWatch
+from agentbox.api.background.canaries import CanaryWatcher
+from agentbox.api.background.drain import Drain, SlotShutdown
+from agentbox.api.background.drift import DriftWatcher
+from agentbox.api.background.jobs import make_jobs
+from agentbox.api.background.readiness_changes import ReadinessChanges
 from agentbox.api.background.test_hooks import slot_open_hook
 from agentbox.api.boot_facts import load_boot_facts
-from agentbox.api.mesh.mesh_role import MeshRole, clock_scale, enrolment_token, make_mesh_host
+from agentbox.api.endpoints.box import BoxEndpoints
+from agentbox.api.endpoints.health import HealthReport
+from agentbox.api.endpoints.mesh import MeshEndpoints
+from agentbox.api.endpoints.meta import MetaReport
+from agentbox.api.endpoints.pages import PageEndpoints
+from agentbox.api.endpoints.probes import ProbeEndpoints
+from agentbox.api.endpoints.tasks import TaskEndpoints
+from agentbox.api.endpoints.tokens import TokenEndpoints
+from agentbox.api.http.asgi import Applications
+from agentbox.api.http.handler import Group
+from agentbox.api.http.livez import Uptime
+from agentbox.api.mesh.host_setup import enrolment_token, make_mesh_host
+from agentbox.api.mesh.mesh_role import MeshRole, mesh_slots
+from agentbox.api.mesh.outbox_setup import make_outbox
+from agentbox.api.mesh.session_callers import SessionCallers
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.metrics.http_metrics import HttpMetrics
-from agentbox.api.services import Services
+from agentbox.api.plan_source import PlanSource
+from agentbox.api.slot_gates import SlotGates
+from agentbox.api.slot_groups import slot_groups
 from agentbox.api.tasks.runner import TaskRunner
 from agentbox.box.readiness.box_requirements import make_requirements, proves_sandbox
 from agentbox.box.readiness.evaluator import Evaluator
 from agentbox.box.supervision.applied_plan import plan_in_force
 from agentbox.box.supervision.boot_record import BootRecord
+from agentbox.box.supervision.events import BootLog
 from agentbox.box.supervision.secrets import find_token
 from agentbox.box.supervision.slot_secrets import slot_secrets
 from agentbox.core.errors import AgentboxError
@@ -30,14 +63,39 @@ from agentbox.plan.model import Plan
 from agentbox.plan.names import MODEL_METRICS_FILE
 
 if TYPE_CHECKING:
-    from agentbox.adapters.runtime.slots import Slots
     from agentbox.adapters.runtime.spans import Tracing
     from agentbox.mesh.outbox.outbox import Outbox
 
 
+@dataclass(frozen=True, kw_only=True)
+class Api:
+    """What the program starts and stops, and the applications of its two listeners. `groups` serve
+    the resources; `ready_once` is set when the box is ready for the first time, `closing` when
+    streams must end.
+    """
+
+    paths: Paths
+    boot_id: str
+    plans: PlanSource
+    slots: Slots
+    tokens: TokenStore
+    outbox: "Outbox | None"
+    mesh: MeshRole
+    tasks: TaskRunner
+    evaluator: Evaluator
+    background: BackgroundWork
+    shutdown: SlotShutdown
+    drain: Drain
+    groups: Mapping[str, Group]
+    api: Starlette
+    metrics: Starlette
+    ready_once: asyncio.Event
+    closing: asyncio.Event
+
+
 def build(
     plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock | None = None
-) -> Services:
+) -> Api:
     """Builds all objects without starting them. `plan` is the plan of the boot: digests refer to
     it; otherwise the plan applied since is used. `clock` is the clock of the slots. Raises
     AgentboxError for a plan that this release cannot serve.
@@ -47,9 +105,12 @@ def build(
             f"cannot serve api.auth = {plan.api.auth}: this release supports token only",
             "Set api.auth = token.",
         )
-    boot, applied = load_boot_facts(record, plan, paths), plan_in_force(paths, plan)
-    registry, http = CollectorRegistry(), HttpMetrics()
-    registry.register(http)
+    boot, plans = load_boot_facts(record, plan, paths), PlanSource(plan_in_force(paths, plan))
+    uptime, ready_once, closing = Uptime(), asyncio.Event(), asyncio.Event()
+    boot_log = BootLog(paths, boot.boot_id, boot.plan_digest, boot.image_ref)
+
+    registry, http_metrics = CollectorRegistry(), HttpMetrics()
+    registry.register(http_metrics)
     metrics = BoxMetrics(
         registry,
         plan_digest=boot.plan_digest,
@@ -57,110 +118,134 @@ def build(
         models=paths.run / MODEL_METRICS_FILE,
     )
     metrics.unclean.set(boot.previous_shutdown == "unclean")
-    mesh, hook = MeshRole(plan), slot_open_hook(boot.hooks)
 
-    async def before_open(slot: SlotName) -> None:
-        await hook(slot)
-        await mesh.before_open(slot)
-
-    slots = create_slots(
-        applied,
+    gates = SlotGates(slot_open_hook(boot.hooks))
+    slots = _slots(plans.current, paths, gates, registry, clock, boot.hooks.clock_scale)
+    outbox = make_outbox(plan, paths, slots, registry)
+    mesh_host = make_mesh_host(plans, paths, boot, slots.journal, registry)
+    tokens, sessions = TokenStore(paths), SessionCallers(mesh_host)
+    authenticator = Authenticator(
         paths,
-        Deps(metrics=Metrics(registry), before_open=before_open, clock=clock or SystemClock()),
-        timing=_timing(boot.hooks.clock_scale),
-        secrets=lambda slot: slot_secrets(paths, applied.slots[slot].options),
-        spans=_spans(plan),
-        on_change=lambda: services.evaluator.wake("adapters"),
+        _admin_token(plan, paths),
+        tokens.find_caller,
+        sessions=sessions.find,
+        ended_sessions=sessions.find_ended,
+        enrolment=enrolment_token(plan, paths) if mesh_host is not None else "",
     )
-    tokens, outbox = TokenStore(paths), _outbox(plan, paths, slots, registry)
-    if mesh.mode == "host":
-        mesh.host = make_mesh_host(
-            lambda: services.plan,
-            paths,
-            slots.journal.record_soon,
-            registry,
-            clock_scale(plan, boot),
-        )
-    services = Services(
-        plan=applied,
-        paths=paths,
-        boot=boot,
-        authenticator=_access(plan, paths, tokens, mesh),
-        registry=registry,
-        http=http,
-        metrics=metrics,
-        slots=slots,
-        agent_host=slots.agent_host,
-        tasks=TaskRunner(applied, paths, slots, outbox),
-        tokens=tokens,
-        mesh=mesh,
-        outbox=outbox,
-    )
-    if mesh.mode == "client":
-        from agentbox.api.mesh.client_setup import (
-            make_mesh_client,
-        )  # costs start time, and only clients need it
+    tasks = TaskRunner(plans.current, paths, slots, outbox)
+    plans.subscribe(tasks.apply_plan)
 
-        mesh.client = make_mesh_client(services)
-    services.requirements = make_requirements(
+    boot_events = BootEvents(paths, plan.name, boot.boot_id, slots.events)
+    canaries = CanaryWatcher(paths)
+    requirements = make_requirements(
         paths,
         plan,
         boot_id=boot.boot_id,
         slots=lambda: {
             **{str(slot): status for slot, status in slots.status().items()},
-            **mesh.slots(),
+            **mesh_slots(mesh_host),
         },
         hooks=boot.hooks,
-        canaries=(lambda: services.background.canaries.report) if proves_sandbox(plan) else None,
-        recorded_sentinel=lambda: services.background.sealed_sha256,
-        on_shutdown=lambda: _ignore(services.drain.begin("supervisord is shutting down")),
+        canaries=(lambda: canaries.report) if proves_sandbox(plan) else None,
+        recorded_sentinel=lambda: boot_events.sealed_sha256,
     )
-    services.evaluator = Evaluator(
-        services.requirements.all,
-        lambda old, new: services.background.on_verdict_change(old, new),
-        clock_scale=boot.hooks.clock_scale,
+    evaluator = Evaluator(requirements.all, clock_scale=boot.hooks.clock_scale)
+    changes = ReadinessChanges(evaluator, metrics, boot_log, ready_once)
+    evaluator.subscribe(changes.record)
+    slots.subscribe(partial(evaluator.wake, "adapters"))
+    if requirements.sandbox is not None:
+        canaries.subscribe(partial(evaluator.wake, "sandbox"))
+
+    mesh_client = None
+    if plan.mesh.mode == "client":
+        # Costs start time, and only clients need it.
+        from agentbox.api.mesh.client_setup import make_mesh_client
+
+        mesh_client = make_mesh_client(plans, paths, boot, slots, evaluator, outbox, registry)
+        gates.add(mesh_client.slots.before_open)
+    mesh = MeshRole(plan.mesh.mode, mesh_host, mesh_client)
+
+    has_journal = plan.slots["events"].use != "off"
+    watch = BootWatch(
+        paths, boot.boot_id, boot_events, requirements.programs, metrics, imports=has_journal
     )
-    return services
+    drift = DriftWatcher(plans, paths, boot, metrics.drift, boot_log)
+    plans.subscribe(lambda _plan: drift.wake())
+    jobs = make_jobs(plans, paths, boot.boot_id, slots, metrics, canaries, ready_once)
+    background = BackgroundWork(watch, drift if boot.boot_id else None, jobs)
+    shutdown = SlotShutdown(background, mesh, slots)
+    drain = Drain(evaluator, tasks, slots, shutdown, plans, boot_log, closing)
+    requirements.draining.subscribe(partial(drain.begin, "supervisord is shutting down"))
+
+    health = HealthReport(
+        uptime,
+        boot,
+        evaluator,
+        requirements,
+        slots,
+        mesh,
+        drift,
+        drain,
+        ready_once,
+        dev=plan.dev,
+    )
+    meta = MetaReport(plans, boot, slots, watch)
+    applier = ManifestApplier(paths, plans, slots, mesh.overlay)
+    groups = {
+        **slot_groups(slots, plans, closing),
+        "probes": Group(ProbeEndpoints(uptime, boot, evaluator, health, meta, registry)),
+        "box": Group(BoxEndpoints(paths, drain, applier)),
+        "pages": Group(PageEndpoints()),
+        "tasks": Group(TaskEndpoints(tasks, closing)),
+        "tokens": Group(TokenEndpoints(tokens, slots.journal)),
+        "mesh": Group(MeshEndpoints(mesh, outbox)),
+    }
+    access = RequestAccess(authenticator, plans.current)
+    applications = Applications(access, plans, groups, uptime, http_metrics)
+    return Api(
+        paths=paths,
+        boot_id=boot.boot_id,
+        plans=plans,
+        slots=slots,
+        tokens=tokens,
+        outbox=outbox,
+        mesh=mesh,
+        tasks=tasks,
+        evaluator=evaluator,
+        background=background,
+        shutdown=shutdown,
+        drain=drain,
+        groups=groups,
+        api=applications.make("api"),
+        metrics=applications.make("metrics"),
+        ready_once=ready_once,
+        closing=closing,
+    )
 
 
-def _timing(clock_scale: float) -> Timing:
+def _slots(
+    plan: Plan,
+    paths: Paths,
+    gates: SlotGates,
+    registry: CollectorRegistry,
+    clock: Clock | None,
+    scale: float,
+) -> Slots:
     """A test's clock scales waits, but not the start time of agent-host: opening keeps at least 2
     s.
     """
-    scaled = Timing().scaled(1 / clock_scale)
-    return replace(scaled, open=max(scaled.open, 2.0))
-
-
-def _ignore(_: object) -> None:
-    """The drain runs as its own task."""
-
-
-def _outbox(
-    plan: Plan, paths: Paths, slots: "Slots", registry: CollectorRegistry
-) -> "Outbox | None":
-    """The outbox, where beads are shared with other boxes; only then its library is imported."""
-    if not plan.slots["beads"].use.startswith("external-"):
-        return None
-    from agentbox.mesh.outbox.metrics import register_metrics
-    from agentbox.mesh.outbox.outbox import Outbox
-
-    outbox = Outbox(paths.slot("mesh"), slots.journal.record_soon)
-    register_metrics(outbox, registry)
-    return outbox
-
-
-def _access(plan: Plan, paths: Paths, tokens: TokenStore, mesh: MeshRole) -> Authenticator:
-    return Authenticator(
+    timing = Timing().scaled(1 / scale)
+    return create_slots(
+        plan,
         paths,
-        _token(plan, paths),
-        tokens.find_caller,
-        sessions=mesh.find_caller,
-        ended_sessions=mesh.find_ended_caller,
-        enrolment=enrolment_token(plan, paths) if mesh.mode == "host" else "",
+        Deps(metrics=Metrics(registry), before_open=gates, clock=clock or SystemClock()),
+        timing=replace(timing, open=max(timing.open, 2.0)),
+        secrets=lambda slot: slot_secrets(paths, plan.slots[slot].options),
+        spans=_spans(plan),
     )
 
 
-def _token(plan: Plan, paths: Paths) -> str:
+def _admin_token(plan: Plan, paths: Paths) -> str:
     token = find_token(paths, plan)
     if token is None:
         raise AgentboxError(

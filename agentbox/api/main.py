@@ -26,9 +26,9 @@ def main() -> int:
         plan = record.load_plan() if record else load_plan(paths.plan)
         logging.configure(API, plan.observability.log_level)
         state_lock = _lock_state_volume(paths)
-        services = build(plan, paths, record)
+        api = build(plan, paths, record)
         gc.freeze()  # objects created at start live until exit: the collector can skip them
-        uvloop.run(serve(services, listen_addresses(services)))
+        uvloop.run(serve(api, listen_addresses(api)))
         del state_lock
     except AgentboxError as error:
         print(f"{error.message}. {error.hint}", file=sys.stderr, flush=True)

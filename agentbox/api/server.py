@@ -6,13 +6,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
-from agentbox.api.background.drain import close_slots
-from agentbox.api.http.asgi import make_application
-from agentbox.api.services import Services
+from agentbox.api.app import Api
 from agentbox.box.supervision.notify import notify
 from agentbox.box.supervision.rpc import SupervisorClient, SupervisorUnavailable
-from agentbox.contracts.operations.box import PAGES
-from agentbox.contracts.registry import ROUTES
 from agentbox.core.background.tasks import log_failures
 from agentbox.core.http.connection import ConnectionLimits
 from agentbox.core.http.listener import Listener, bind
@@ -32,19 +28,22 @@ class Addresses:
     metrics: tuple[str, int]
 
 
-def listen_addresses(services: Services) -> Addresses:
+def listen_addresses(api: Api) -> Addresses:
     """In a container every address, since publishing controls access; else the addresses in the
     manifest.
     """
-    api, metrics = services.plan.api, services.plan.observability
-    inside = services.paths.is_container
+    plan = api.plans.current
+    inside = api.paths.is_container
     return Addresses(
-        (WILDCARD if inside else api.publish_address, api.port),
-        (WILDCARD if inside else metrics.publish_address, metrics.metrics_port),
+        (WILDCARD if inside else plan.api.publish_address, plan.api.port),
+        (
+            WILDCARD if inside else plan.observability.publish_address,
+            plan.observability.metrics_port,
+        ),
     )
 
 
-async def serve(services: Services, bind_addresses: Addresses) -> None:
+async def serve(api: Api, bind_addresses: Addresses) -> None:
     """Runs until SIGTERM or SIGINT. Raises AgentboxError for a port in use or a required slot that
     does not open.
     """
@@ -52,42 +51,36 @@ async def serve(services: Services, bind_addresses: Addresses) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop_requested.set)
     async with AsyncExitStack() as stack:
-        await services.tokens.open()
-        stack.push_async_callback(services.tokens.close)
-        if services.outbox is not None:
-            await services.outbox.open()
-            stack.push_async_callback(services.outbox.close)
-        await services.mesh.open()
-        stack.push_async_callback(services.mesh.close)
-        for listener in _listeners(services, bind_addresses):
+        await api.tokens.open()
+        stack.push_async_callback(api.tokens.close)
+        if api.outbox is not None:
+            await api.outbox.open()
+            stack.push_async_callback(api.outbox.close)
+        await api.mesh.open()
+        stack.push_async_callback(api.mesh.close)
+        for listener in _listeners(api, bind_addresses):
             await listener.open()
             stack.push_async_callback(listener.close, CLOSE_SECONDS)
-        await _run(services, stop_requested)
+        await _run(api, stop_requested)
 
 
-def _listeners(services: Services, bind_addresses: Addresses) -> tuple[Listener, Listener]:
-    api, metrics = (
-        make_application(
-            services, [route for route in (*ROUTES, *PAGES.routes) if route.listener == name]
-        )
-        for name in ("api", "metrics")
-    )
+def _listeners(api: Api, bind_addresses: Addresses) -> tuple[Listener, Listener]:
     return (
-        Listener(api, bind(*bind_addresses.api), API_BOUNDS),
-        Listener(metrics, bind(*bind_addresses.metrics), METRICS_BOUNDS),
+        Listener(api.api, bind(*bind_addresses.api), API_BOUNDS),
+        Listener(api.metrics, bind(*bind_addresses.metrics), METRICS_BOUNDS),
     )
 
 
-async def _run(services: Services, stop_requested: asyncio.Event) -> None:
-    services.tasks.start()
-    evaluating = asyncio.ensure_future(services.evaluator.run())
+async def _run(api: Api, stop_requested: asyncio.Event) -> None:
+    api.tasks.start()
+    evaluating = asyncio.ensure_future(api.evaluator.run())
     evaluating.add_done_callback(log_failures("readiness evaluator"))
     try:
-        if await _open_slots(services, stop_requested):
-            services.background.start()
-            services.mesh.start()
+        if await _open_slots(api, stop_requested):
+            api.background.start()
+            api.mesh.start()
             await _serve_until(stop_requested, evaluating)
-        await _end(services)
+        await _end(api)
     finally:
         evaluating.cancel()
         await asyncio.wait({evaluating})
@@ -109,9 +102,9 @@ async def _serve_until(stop_requested: asyncio.Event, evaluating: "asyncio.Futur
         raise RuntimeError("the readiness evaluator ended by itself")
 
 
-async def _open_slots(services: Services, stop_requested: asyncio.Event) -> bool:
+async def _open_slots(api: Api, stop_requested: asyncio.Event) -> bool:
     """Opens the slots; False when the program was stopped meanwhile. Raises CannotStart."""
-    opening = asyncio.ensure_future(services.slots.start(lambda: _notify(services)))
+    opening = asyncio.ensure_future(api.slots.start(lambda: _notify(api)))
     stopping = asyncio.ensure_future(stop_requested.wait())
     try:
         await asyncio.wait({opening, stopping}, return_when=asyncio.FIRST_COMPLETED)
@@ -124,29 +117,29 @@ async def _open_slots(services: Services, stop_requested: asyncio.Event) -> bool
         await asyncio.wait({opening, stopping})
 
 
-def _notify(services: Services) -> None:
+def _notify(api: Api) -> None:
     """Notifies the seal: the listener accepts, and the required slots were tried. Does nothing
     without a boot.
     """
-    if services.boot.boot_id:
-        notify(services.paths, API)
+    if api.boot_id:
+        notify(api.paths, API)
 
 
-async def _end(services: Services) -> None:
+async def _end(api: Api) -> None:
     """Drains when the box goes down; when only this program stops, agents and tasks continue."""
-    if services.drain.started or await asyncio.to_thread(_is_box_stopping, services):
-        await services.drain.begin("SIGTERM")
+    if api.drain.started or await asyncio.to_thread(_is_box_stopping, api):
+        await api.drain.begin("SIGTERM")
         return
-    services.closing.set()
-    await services.tasks.stop()
-    await close_slots(services, services.background)
+    api.closing.set()
+    await api.tasks.stop()
+    await api.shutdown.close()
 
 
-def _is_box_stopping(services: Services) -> bool:
+def _is_box_stopping(api: Api) -> bool:
     """True unless supervisord keeps running. Without one (a bare start) this program is the whole
     box.
     """
     try:
-        return SupervisorClient(services.paths).state() != "RUNNING"
+        return SupervisorClient(api.paths).state() != "RUNNING"
     except (SupervisorUnavailable, OSError):
         return True

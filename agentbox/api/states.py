@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from agentbox.api.parts import ApiParts
 from agentbox.contracts.states import State, StateHolds
 from agentbox.core import clock
 from agentbox.core.slot_errors import BackendError, NotFound
@@ -120,10 +119,10 @@ async def legacy_names(slots: "Slots") -> list[str]:
 
 
 async def remove_detached(
-    services: ApiParts, state: State, by: str, *, report_empty: bool
+    slots: "Slots", state: State, by: str, *, report_empty: bool
 ) -> StateHolds:
     """Removes the data of an unused state, then the state; recorded in the journal with counts."""
-    removed = await clear(services.slots, state_location(state.state_id))
+    removed = await clear(slots, state_location(state.state_id))
     if report_empty or removed.memory or removed.pods:
         data = {
             "state_id": state.state_id,
@@ -132,8 +131,8 @@ async def remove_detached(
             "memory": removed.memory,
             "pods": removed.pods,
         }
-        await services.slots.journal.record("state.removed", {**data, "by": by})
-    await services.agent_host.forget_state(state.state_id)
+        await slots.journal.record("state.removed", {**data, "by": by})
+    await slots.agent_host.forget_state(state.state_id)
     return removed
 
 

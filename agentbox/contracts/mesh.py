@@ -5,10 +5,11 @@ are ignored.
 from collections.abc import Mapping
 from dataclasses import field, fields
 from datetime import datetime
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar, get_args
 
 from agentbox.contracts.arguments import Cursor, Id, PageSize
 from agentbox.contracts.orchestrator import AgentState
+from agentbox.core.records.bounds import schema_keywords
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj, Record, record
 
@@ -22,6 +23,8 @@ SECRET_BYTES = 32
 R = TypeVar("R", bound=Record)
 
 State = Literal["active", "evicted", "closed"]
+# As published for the filter; a session's states are `State`, and no value is refused.
+_PUBLISHED_STATES = schema_keywords(enum=list(get_args(AgentState)))
 
 
 @record
@@ -186,7 +189,7 @@ class MeshEndpoints(Protocol):
     async def list_sessions(
         self,
         *,
-        state: AgentState | None = None,  # as published; a session's states are `State`
+        state: Annotated[str | None, _PUBLISHED_STATES] = None,
         instance: str | None = None,
         image: str | None = None,
         limit: PageSize = 100,

@@ -73,12 +73,14 @@ def tool(name: str, summary: str = "", **more: Any) -> AgentAccess:
 @dataclass(frozen=True, kw_only=True)
 class Member:
     """One member of a request. `argument` is the parameter of the method that it belongs to, "" if
-    there is none; `annotation` has type and bounds. `place` is path, query, body or header.
+    there is none, and `record_field` its name in the record that is spread; `annotation` has type
+    and bounds. `place` is path, query, body or header.
     """
 
     name: str
     annotation: Any
     argument: str = ""
+    record_field: str = ""
     place: str = ""
     principal: bool = False
     required: bool = True
@@ -88,18 +90,18 @@ class Member:
 @dataclass(frozen=True, kw_only=True)
 class Operation:
     """`http` is "METHOD /path/{parameter}", "" for one that is not served over HTTP. `scope`: all
-    are required; None is that of the resource for reading or writing, () is public. `route` and
-    `handler` are its name in OpenAPI and the function that serves it, where they differ from
-    `name`. `body` names the request record, which is derived from the arguments unless a record is
-    given; `extra` has members of it that are no arguments, `body_text` replaces the method's
-    docstring as its description. `body_limit` is in bytes, None = `api.max_body`. `response` and
-    `last` name records: by default that of the method's result; a stream ends with `last`.
-    `deadline_s` limits a call of the slot; `deadline_from` is an argument whose value is added; if
-    it is None, the grace period of agents. `redact` and `identifiers` are JSON pointers into the
-    arguments (`*`: each item, `/**`: each string below, keys included). `audit`: a write is
-    journalled after its effect; `intent`: the type of the event journalled before it. `rpc` is its
-    name over the JSON-RPC of agent-host, "" for one that is not served there; `caller` has the
-    members of the caller that are read there. `capability`: only a peer with it has the operation.
+    are required; None is that of the resource for reading or writing, () is public. `route` is its
+    name in OpenAPI where it differs from `name`. `body` names the request record, which is derived
+    from the arguments unless a record is given; `extra` has members of it that are no arguments,
+    `body_text` replaces the method's docstring as its description. `body_limit` is in bytes, None =
+    `api.max_body`. `response` and `last` name records: by default that of the method's result; a
+    stream ends with `last`. `deadline_s` limits a call of the slot; `deadline_from` is an argument
+    whose value is added; if it is None, the grace period of agents. `redact` and `identifiers` are
+    JSON pointers into the arguments (`*`: each item, `/**`: each string below, keys included).
+    `audit`: a write is journalled after its effect; `intent`: the type of the event journalled
+    before it. `rpc` is its name over the JSON-RPC of agent-host, "" for one that is not served
+    there; `caller` has the members of the caller that are read there. `capability`: only a peer
+    with it has the operation.
     """
 
     name: str
@@ -108,7 +110,6 @@ class Operation:
     http: str = ""
     scope: tuple[str, ...] | None = None
     route: str = ""
-    handler: str = ""
     statuses: tuple[int, ...] = (200,)
     headers: tuple[str, ...] = ()
     body: str | type[Record] = ""

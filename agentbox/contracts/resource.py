@@ -12,6 +12,7 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 from agentbox.contracts.operation import Member, Operation, Placement
 from agentbox.contracts.routes.request_line import path_parameters
 from agentbox.contracts.routes.route import Method, Route
+from agentbox.core.records.bounds import SchemaKeywords
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record
 
@@ -20,7 +21,7 @@ _DEFAULT = Placement()
 
 
 class Resource:
-    """`name` is the slot, and the module of the endpoints unless `endpoints` is given; `scope` is
+    """`name` is the slot, and the group of the endpoints unless `endpoints` is given; `scope` is
     the first word of the default scopes. Raises TypeError if a row and the Protocol disagree.
     """
 
@@ -35,11 +36,12 @@ class Resource:
     ) -> None:
         self.name = name
         self.protocol = protocol
-        self._endpoints = endpoints or name
+        self.endpoints = endpoints or name
         self._scope = scope or name
         self.operations = operations
         self.by_name: Mapping[str, Operation] = {row.name: row for row in operations}
         self._members: dict[str, tuple[Member, ...]] = {}
+        self._bodies: dict[str, type[Record] | None] = {}
         self._signatures = {
             name: inspect.signature(method) for name, method in protocol_methods(protocol).items()
         }
@@ -63,7 +65,7 @@ class Resource:
         return {
             record.__name__: record
             for row in self.operations
-            if (record := self._body(row)) is not None
+            if (record := self.body(row)) is not None
         }
 
     def signature(self, name: str) -> inspect.Signature:
@@ -76,6 +78,16 @@ class Resource:
             row = self.by_name[name]
             self._members[name] = tuple(self._each_member(row)) if row.http else ()
         return self._members[name]
+
+    def body(self, row: Operation) -> type[Record] | None:
+        """The record of the request's body; None without one. Made on first use."""
+        if row.name not in self._bodies:
+            self._bodies[row.name] = self._make_body(row)
+        return self._bodies[row.name]
+
+    def route(self, row: Operation) -> Route:
+        """The route of an operation that is served over HTTP."""
+        return self.routes_by_name[row.route or row.name]
 
     def scopes(self, row: Operation) -> tuple[str, ...]:
         """The scopes that a caller needs."""
@@ -126,7 +138,7 @@ class Resource:
         for one in (*(_record_members(given, {}) if given else ()), *row.extra):
             yield replace(one, place=rest)
 
-    def _body(self, row: Operation) -> type[Record] | None:
+    def _make_body(self, row: Operation) -> type[Record] | None:
         if isinstance(row.body, type):
             return row.body
         members = [member for member in self.members(row.name) if member.place == "body"]
@@ -153,7 +165,7 @@ class Resource:
             method=_method(row.method),
             path=row.path,
             scope=self.scopes(row),
-            handler=f"{self._endpoints}.{row.handler or row.name}",
+            handler=f"{self.endpoints}.{row.name}",
             summary=row.summary,
             request=body,
             response=self._response(row),
@@ -202,12 +214,25 @@ def without_none(annotation: Any) -> Any:
     return annotation
 
 
+def split_annotation(annotation: Any) -> tuple[Any, Mapping[str, Any]]:
+    """The type of a present value, and the schema keywords that the annotation adds."""
+    kind: Any = without_none(annotation)
+    keywords: dict[str, Any] = {}
+    while get_origin(kind) is Annotated:
+        inner, *marks = get_args(kind)
+        for mark in marks:
+            keywords |= mark.keywords if isinstance(mark, SchemaKeywords) else {}
+        kind = without_none(inner)
+    return kind, keywords
+
+
 def _method(name: str) -> Method:
     assert name in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"), name
     return name  # type: ignore[return-value]
 
 
-def _placement(annotation: Any) -> Placement:
+def placement_of(annotation: Any) -> Placement:
+    """How an argument of that annotation is sent."""
     if get_origin(annotation) is not Annotated:
         return _DEFAULT
     given = [one for one in get_args(annotation)[1:] if isinstance(one, Placement)]
@@ -215,7 +240,7 @@ def _placement(annotation: Any) -> Placement:
 
 
 def _argument_members(argument: inspect.Parameter) -> Iterator[Member]:
-    placement = _placement(argument.annotation)
+    placement = placement_of(argument.annotation)
     if placement.internal:
         return
     if placement.spread is not None:
@@ -240,7 +265,8 @@ def _record_members(kind: type[Record], annotations: Mapping[str, Any]) -> Itera
     for one in fields(kind):  # type: ignore[arg-type]
         factory = one.default_factory
         yield Member(
-            name=_placement(hints[one.name]).name or one.name,
+            name=placement_of(hints[one.name]).name or one.name,
+            record_field=one.name,
             annotation=hints[one.name],
             required=one.default is MISSING and factory is MISSING,
             default=one.default if factory is MISSING else factory(),

@@ -34,23 +34,24 @@ async def test_once_the_box_is_ready(prefix: Path) -> None:
     host.start()
     try:
         for _ in range(2):
-            services = build(api_plan(agents=plan_of(MANIFEST).agents), host.paths, None)
-            assert autostart_names(services) == ("clerk",)
-            await services.slots.start()
-            starting = asyncio.create_task(autostart(services))
+            api = build(api_plan(agents=plan_of(MANIFEST).agents), host.paths, None)
+            assert autostart_names(api.plans.current) == ("clerk",)
+            await api.slots.start()
+            starting = asyncio.create_task(
+                autostart(api.plans, "", api.slots.orchestrator, api.ready_once)
+            )
             done, _ = await asyncio.wait({starting}, timeout=0.2)
             assert not done
-            services.ready_once.set()
+            api.ready_once.set()
             async with asyncio.timeout(10):
                 await starting
-            found = (await services.slots.orchestrator.list()).items
+            found = (await api.slots.orchestrator.list()).items
             assert [(one.spec.name, one.state) for one in found] == [("clerk", "running")]
-            await services.slots.stop()
+            await api.slots.stop()
         off = replace(
-            services.plan,
-            slots={**services.plan.slots, "orchestrator": SlotPlan(use="off", required=False)},
+            api.plans.current,
+            slots={**api.plans.current.slots, "orchestrator": SlotPlan(use="off", required=False)},
         )
-        services.plan = off
-        assert autostart_names(services) == ()
+        assert autostart_names(off) == ()
     finally:
         host.stop()

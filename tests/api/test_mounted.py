@@ -11,12 +11,12 @@ from support.plans import SYSTEM, lock_of
 from test_apply import text
 
 from agentbox.api.background.mounted_manifest import INVALID, MountedManifest
+from agentbox.api.plan_source import PlanSource
 from agentbox.core.paths import Paths
 from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import parse
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
-from agentbox.plan.model import Plan
 
 LEASE = "adapters.beads.lease_seconds"
 
@@ -25,7 +25,7 @@ LEASE = "adapters.beads.lease_seconds"
 class InForce:
     """What a comparison needs of the API."""
 
-    plan: Plan
+    plans: PlanSource
     paths: Paths
 
 
@@ -39,7 +39,8 @@ def in_force(tmp_path: Path) -> InForce:
     manifest, features = parse(text().encode(), "agentbox.toml"), load_features()
     lock = lock_of(enabled_features(manifest, features))
     paths.lock.write_bytes(lock_bytes(lock))
-    return InForce(build_plan(manifest, features, lock_bytes(lock), lock, SYSTEM), paths)
+    plan = build_plan(manifest, features, lock_bytes(lock), lock, SYSTEM)
+    return InForce(PlanSource(plan), paths)
 
 
 HALF = text().index("[adapters]")  # a manifest of its own
@@ -49,7 +50,8 @@ HALF = text().index("[adapters]")  # a manifest of its own
 def test_a_file_that_is_being_written(in_force: InForce, so_far: int) -> None:
     """Truncated when it is read, complete a moment later: the change is reported, and no invalid
     file."""
-    mounted, whole = MountedManifest(in_force), text(lease=7).encode()  # type: ignore[arg-type]
+    mounted = MountedManifest(in_force.plans, in_force.paths)
+    whole = text(lease=7).encode()
     assert mounted.compare().keys == {}
     with in_force.paths.manifest.open("wb", buffering=0) as stream:
         stream.write(whole[:so_far])
@@ -62,7 +64,7 @@ def test_a_file_that_is_being_written(in_force: InForce, so_far: int) -> None:
 
 def test_a_file_that_stays_broken(in_force: InForce) -> None:
     """Reported with its reason at every check, and no longer once it is fixed."""
-    mounted = MountedManifest(in_force)  # type: ignore[arg-type]
+    mounted = MountedManifest(in_force.plans, in_force.paths)
     in_force.paths.manifest.write_text("[meta\n")
     for _ in range(2):
         found = mounted.compare()

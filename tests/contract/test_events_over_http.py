@@ -30,13 +30,13 @@ BOXES = ("one", "two")
 class ServedEvents(ServedStore):
     """With a token for each box that delivers."""
 
-    async def prepare(self, services):
+    async def prepare(self, api):
         if BOXES[0] not in self.cfg.secrets:
             wanted = {
                 box: NewToken(name=box, scopes=("events:write",), origin_box=box) for box in BOXES
             }
             self.with_secrets(
-                **{box: (await services.tokens.create(w, "t")).value for box, w in wanted.items()}
+                **{box: (await api.tokens.create(w, "t")).value for box, w in wanted.items()}
             )
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from agentbox.api.mesh.mesh_role import SCALE_HOOK
+from agentbox.api.mesh.host_setup import SCALE_HOOK
 from agentbox.client import BoxClient, BoxUnreachable
 from agentbox.core.canonical import canonical_json
 from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment

@@ -14,7 +14,7 @@ from agentbox_testkit.clock import ManualClock
 
 from agentbox.adapters.runtime.adapter import SlotConfig, SlotName
 from agentbox.adapters.runtime.registry import resolve
-from agentbox.api.mesh.mesh_role import box_principal
+from agentbox.api.mesh.session_callers import box_principal
 from agentbox.contracts.mesh import Registration
 from agentbox.manifest.declarations.options import Options
 from agentbox.mesh.client.host_connection import HostConnection

@@ -13,12 +13,10 @@ from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.api.app import build
 from agentbox.api.background.agent_events import journal_agent_events
-from agentbox.api.http.asgi import make_application
 from agentbox.api.server import API_BOUNDS
 from agentbox.client import AsyncBoxClient
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.events import Event
-from agentbox.contracts.registry import ROUTES
 from agentbox.core.deadline import Deadline
 from agentbox.core.http.listener import Listener, bind
 from agentbox.core.paths import Paths
@@ -65,21 +63,18 @@ class ServedAgents:
         paths = self.host.paths
         paths.state_secrets.mkdir(parents=True, exist_ok=True)
         paths.api_key.write_text(TOKEN)
-        services = build(self.plan, paths, None)
-        await services.tokens.open()
-        rows = [route for route in ROUTES if route.listener == "api"]
-        listener = Listener(
-            make_application(services, rows), bind("127.0.0.1", self.plan.api.port), API_BOUNDS
-        )
+        api = build(self.plan, paths, None)
+        await api.tokens.open()
+        listener = Listener(api.api, bind("127.0.0.1", self.plan.api.port), API_BOUNDS)
         await listener.open()
-        await services.slots.start()
-        record = journal_agent_events(services)
+        await api.slots.start()
+        record = journal_agent_events(self.plan, paths, api.slots, {})
         assert record is not None
         self._stops = [
             lambda: listener.close(0.1),
             lambda: _cancel(record),
-            services.slots.stop,
-            services.tokens.close,
+            api.slots.stop,
+            api.tokens.close,
         ]
 
     async def create_token(self, name: str, *scopes: str) -> str:

@@ -16,11 +16,8 @@ from agentbox_testkit.local_store import LocalStore
 from agentbox.adapters.runtime.adapter import SLOTS, Adapter, Deps, SlotName
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.registry import resolve
-from agentbox.api.app import build
-from agentbox.api.http.asgi import make_application
+from agentbox.api.app import Api, build
 from agentbox.api.server import API_BOUNDS
-from agentbox.api.services import Services
-from agentbox.contracts.registry import ROUTES
 from agentbox.core import clock as wall
 from agentbox.core.http.listener import Listener, bind
 from agentbox.core.paths import Paths
@@ -102,26 +99,23 @@ class ServedStore(LocalStore):
         """Starts the API."""
         self._peer.state_secrets.mkdir(parents=True, exist_ok=True)
         self._peer.api_key.write_text(TOKEN)
-        services = build(self._plan, self._peer, None, clock=ServedClock(self._manual))
-        rows = [route for route in ROUTES if route.listener == "api"]
-        listener = Listener(
-            make_application(services, rows), bind("127.0.0.1", self._plan.api.port), API_BOUNDS
-        )
-        await services.tokens.open()
-        await services.mesh.open()
+        api = build(self._plan, self._peer, None, clock=ServedClock(self._manual))
+        listener = Listener(api.api, bind("127.0.0.1", self._plan.api.port), API_BOUNDS)
+        await api.tokens.open()
+        await api.mesh.open()
         await listener.open()
         if self.cfg.slot == "events":  # the journal under test has only the suite's records
-            services.slots.journal.record_soon = _discard_event  # type: ignore[method-assign]
-        await services.slots.start(lambda: None)
-        await self.prepare(services)
+            api.slots.journal.record_soon = _discard_event  # type: ignore[method-assign]
+        await api.slots.start(lambda: None)
+        await self.prepare(api)
         self._stops = [
             lambda: listener.close(0.1),
-            services.slots.stop,
-            services.tokens.close,
-            services.mesh.close,
+            api.slots.stop,
+            api.tokens.close,
+            api.mesh.close,
         ]
 
-    async def prepare(self, services: Services) -> None:
+    async def prepare(self, api: Api) -> None:
         """Prepares the API for use by the store."""
 
     async def kill_backend(self) -> None:

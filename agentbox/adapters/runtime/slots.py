@@ -48,10 +48,9 @@ class Slots:
         *,
         timing: Timing | None = None,
         spans: Tracing | None = None,
-        on_change: Callable[[], None] | None = None,
     ) -> None:
         self._timing = timing or Timing()
-        self._on_change = on_change
+        self._subscribers: list[Callable[[], None]] = []
         self._lifecycles = {
             slot: SlotLifecycle(configs[slot], deps, self._timing, self._on_slot_change)
             for slot in SLOTS
@@ -124,6 +123,10 @@ class Slots:
                 f"cannot close the slots: not done within {self._timing.stop:g} s"
             ) from error
 
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Call `changed` after each change of a slot's state."""
+        self._subscribers.append(changed)
+
     def status(self) -> dict[SlotName, SlotStatus]:
         """Return the status of each slot."""
         return {slot: lifecycle.status for slot, lifecycle in self._lifecycles.items()}
@@ -170,8 +173,8 @@ class Slots:
 
     def _on_slot_change(self, _lifecycle: SlotLifecycle, type: str, data: dict[str, Any]) -> None:
         self.journal.record_soon(type, data)
-        if self._on_change is not None:
-            self._on_change()
+        for changed in self._subscribers:
+            changed()
 
 
 class SecretsReader(Protocol):
@@ -187,13 +190,10 @@ def create_slots(
     *,
     timing: Timing | None = None,
     spans: Tracing | None = None,
-    on_change: Callable[[], None] | None = None,
     secrets: SecretsReader | None = None,
 ) -> Slots:
     """Create the slots of a box from its plan."""
     configs = {
         slot: slot_config(plan, paths, slot, secrets(slot) if secrets else None) for slot in SLOTS
     }
-    return Slots(
-        configs, deps, build_redactor(plan.privacy), timing=timing, spans=spans, on_change=on_change
-    )
+    return Slots(configs, deps, build_redactor(plan.privacy), timing=timing, spans=spans)

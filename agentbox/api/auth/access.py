@@ -2,9 +2,10 @@
 
 import hashlib
 import hmac
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from agentbox.core.http.problems import Unauthenticated
 from agentbox.core.paths import Paths
@@ -64,6 +65,8 @@ ANONYMOUS = Caller()
 
 ENROLMENT = Caller("urn:agentbox:mesh:enrolment", frozenset({"mesh:join"}))
 CallerLookup = Callable[[bytes], Caller | None]
+# Raises PermissionDenied for a value of an argument that the caller may not use.
+Check = Callable[[Caller, Any], Awaitable[None]]
 
 
 def _find_none(_sha256: bytes) -> Caller | None:

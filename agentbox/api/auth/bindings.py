@@ -2,7 +2,9 @@
 of events.
 """
 
-from agentbox.api.auth.access import Caller
+from collections.abc import Mapping, Sequence
+
+from agentbox.api.auth.access import Caller, Check
 from agentbox.core.slot_errors import PermissionDenied
 
 
@@ -27,6 +29,19 @@ def _check(prefix: str, name: str, scope: str, kind: str) -> None:
             f"cannot use this {kind}: the token is bound to {kind}s that start with {prefix}",
             scope=scope,
         )
+
+
+async def _check_one(caller: Caller, namespace: str | None) -> None:
+    check_namespace(caller, namespace or "")
+
+
+async def _check_all(caller: Caller, namespaces: Sequence[str]) -> None:
+    for namespace in namespaces:
+        check_namespace(caller, namespace)
+
+
+# By argument of the slot memory; a bound token must name its own namespaces, for statistics too.
+MEMORY_CHECKS: Mapping[str, Check] = {"namespace": _check_one, "namespaces": _check_all}
 
 
 def bound_source(caller: Caller, source: str | None) -> str:

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from agentbox.api.http.request import ApiRequest
+from agentbox.api.auth.access import Caller
 from agentbox.core.http.problems import invalid
 from agentbox.core.slot_errors import PermissionDenied
 
@@ -53,28 +53,28 @@ _FIRST_SEGMENT: Final = re.compile(r"[^.]*")
 _FIRST_WORD: Final = re.compile(r"[^._-]*")
 
 
-def resolve_principal(request: ApiRequest, pointer: str, principal: object) -> str:
+def resolve_principal(caller: Caller, pointer: str, principal: object) -> str:
     """The principal of the caller, or the one requested by an admin, by the core, or by a box
     session for its own callers. Raises PermissionDenied.
     """
-    if principal is None or principal == request.caller.principal:
-        return request.caller.principal
+    if principal is None or principal == caller.principal:
+        return caller.principal
     if not isinstance(principal, str):
         raise invalid(pointer, "must be a string")
-    if request.caller.box and principal.startswith(f"{request.caller.principal}:"):
+    if caller.box and principal.startswith(f"{caller.principal}:"):
         return principal
-    if not (request.caller.has_scope("admin") or request.caller.has_scope("core")):
+    if not (caller.has_scope("admin") or caller.has_scope("core")):
         raise PermissionDenied(
             f"cannot act as {principal}: only the scope admin may name another", scope="admin"
         )
     return principal
 
 
-def check_type(request: ApiRequest, pointer: str, kind: str) -> None:
+def check_type(caller: Caller, pointer: str, kind: str) -> None:
     """Raises ValidationError when a caller without scope `core` appends an event of the core. For
     agents look-alikes are rejected too: `box-ready` and `box_ready` like `box.ready`.
     """
-    first = (_FIRST_WORD if request.caller.agent_id else _FIRST_SEGMENT).match(kind)
+    first = (_FIRST_WORD if caller.agent_id else _FIRST_SEGMENT).match(kind)
     assert first is not None, "both patterns match the empty text"
-    if first[0] in RESERVED and not request.caller.has_scope("core"):
+    if first[0] in RESERVED and not caller.has_scope("core"):
         raise invalid(pointer, f"is reserved for the core: callers may not append {kind}")

@@ -2,9 +2,11 @@
 started. A caller that is not an agent owns all.
 """
 
-from agentbox.api.auth.access import Caller
-from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.beads import Bead, BeadFilter
+from collections.abc import Mapping
+from dataclasses import replace
+
+from agentbox.api.auth.access import Caller, Check
+from agentbox.contracts.beads import Bead, BeadFilter, Beads
 from agentbox.contracts.orchestrator import AgentInfo
 from agentbox.core.slot_errors import PermissionDenied
 
@@ -16,56 +18,59 @@ def agent_tag(caller: Caller) -> str | None:
     return f"for:{caller.agent_name}" if caller.agent_name else None
 
 
-async def check_bead(request: ApiRequest, bead_id: str) -> None:
-    """Raises PermissionDenied for a bead that the agent does not own, NotFound for an unknown
-    one.
-    """
-    if request.caller.agent_id and not await is_owned(
-        request, await request.services.slots.beads.show(bead_id)
-    ):
-        raise PermissionDenied(
-            f"cannot use bead {bead_id}: it belongs to another caller", scope="beads:own"
-        )
+class BeadOwnership:
+    """The beads that an agent may use."""
 
+    def __init__(self, beads: Beads) -> None:
+        self._beads = beads
 
-async def is_owned(request: ApiRequest, bead: Bead) -> bool:
-    """Whether the agent created, holds or got the bead or one of its parents."""
-    for _ in range(_MAX_DEPTH):
+    @property
+    def checks(self) -> Mapping[str, Check]:
+        """By argument of the slot beads: each of them names a bead."""
+        return {"bead_id": self.check, "blocker_id": self.check}
+
+    async def check(self, caller: Caller, bead_id: str) -> None:
+        """Raises PermissionDenied for a bead that the agent does not own, NotFound for an unknown
+        one.
+        """
+        if caller.agent_id and not await self.owns(caller, await self._beads.show(bead_id)):
+            raise PermissionDenied(
+                f"cannot use bead {bead_id}: it belongs to another caller", scope="beads:own"
+            )
+
+    async def owns(self, caller: Caller, bead: Bead) -> bool:
+        """Whether the agent created, holds or got the bead or one of its parents."""
+        for _ in range(_MAX_DEPTH):
+            if caller.principal in (bead.creator, bead.assignee) or agent_tag(caller) in bead.tags:
+                return True
+            if bead.parent_id is None:
+                return False
+            bead = await self._beads.show(bead.parent_id)
+        return False
+
+    async def restrict(self, caller: Caller, filter: BeadFilter) -> BeadFilter:
+        """A filter that hides other agents' beads: children of an own bead, assigned, held, else
+        created by the agent. Raises PermissionDenied.
+        """
         if (
-            request.caller.principal in (bead.creator, bead.assignee)
-            or agent_tag(request.caller) in bead.tags
+            not caller.agent_id
+            or caller.principal in (filter.creator, filter.assignee)
+            or (filter.tag is not None and filter.tag == agent_tag(caller))
         ):
-            return True
-        if bead.parent_id is None:
-            return False
-        bead = await request.services.slots.beads.show(bead.parent_id)
-    return False
+            return filter
+        if filter.parent_id is not None:
+            await self.check(caller, filter.parent_id)
+            return filter
+        if filter.creator is not None:
+            raise PermissionDenied("cannot list beads of another caller", scope="beads:own")
+        return replace(filter, creator=caller.principal)
 
 
-async def restrict_filter(request: ApiRequest, filter: BeadFilter) -> BeadFilter:
-    """A filter that hides other agents' beads: children of an own bead, assigned, held, else
-    created by the agent. Raises PermissionDenied.
-    """
-    caller = request.caller
-    if (
-        not caller.agent_id
-        or caller.principal in (filter.creator, filter.assignee)
-        or (filter.tag is not None and filter.tag == agent_tag(caller))
-    ):
-        return filter
-    if filter.parent_id is not None:
-        await check_bead(request, filter.parent_id)
-        return filter
-    if filter.creator is not None:
-        raise PermissionDenied("cannot list beads of another caller", scope="beads:own")
-    return BeadFilter.from_wire({**filter.to_wire(), "creator": caller.principal})
-
-
-def check_agent(request: ApiRequest, info: AgentInfo, *, allow_self: bool = False) -> None:
+def check_agent(caller: Caller, info: AgentInfo, *, allow_self: bool = False) -> None:
     """Raises PermissionDenied for an agent that this one did not start; `allow_self` also allows
     its own record.
     """
-    agent_id = request.caller.agent_id
+    agent_id = caller.agent_id
     if (
         not agent_id
         or info.spec.parent_id == agent_id

@@ -1,43 +1,52 @@
 """Copies the ordered event record of the agent host into the journal, each line once (O15)."""
 
 import asyncio
+from collections.abc import Mapping
 
-from agentbox.api.parts import ApiParts
+from prometheus_client import Counter
+
+from agentbox.adapters.runtime.slots import Slots
 from agentbox.client.agent_host.record_consumer import consume_record, consume_record_of
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.events import NewEvent
 from agentbox.core import clock
+from agentbox.core.paths import Paths
+from agentbox.plan.model import Plan
 from agentbox.policy.limits.registry import LIMITS
 
 LOCAL = "local-process"
 
 
-def journal_agent_events(services: ApiParts) -> "asyncio.Task[None] | None":
-    """The task; None without agents or without a journal: agent-host then stores the record."""
-    slots = services.plan.slots
-    if "off" in (slots["orchestrator"].use, slots["events"].use):
+def journal_agent_events(
+    plan: Plan, paths: Paths, slots: Slots, limit_counters: Mapping[str, Counter]
+) -> "asyncio.Task[None] | None":
+    """The task; None without agents or without a journal: agent-host then stores the record.
+    `limit_counters` are by type of event.
+    """
+    rows = plan.slots
+    if "off" in (rows["orchestrator"].use, rows["events"].use):
         return None
-    source = f"urn:agentbox:box:{services.plan.name}"
+    source = f"urn:agentbox:box:{plan.name}"
 
     async def append(lines: tuple[LifecycleRecord, ...]) -> None:
         """Agents can cause denials at will: these fill the agents' part of the journal, and further
         ones are dropped and counted.
         """
-        journal = services.slots.journal
+        journal = slots.journal
         refusal = journal.agent_refusal
         accepted = [line for line in lines if refusal is None or line.type != "policy.denied"]
-        await services.slots.events.append([_event(line, source) for line in accepted])
+        await slots.events.append([_event(line, source) for line in accepted])
         if refusal is not None:
             journal.count_lost(refusal, len(lines) - len(accepted))
         for line in lines:
-            if (counter := services.metrics.limit_counters.get(line.type)) and (
+            if (counter := limit_counters.get(line.type)) and (
                 limit := line.data.get("limit")
             ) in LIMITS:
                 counter.labels(limit).inc()
 
-    if slots["orchestrator"].use == LOCAL:
-        return asyncio.ensure_future(consume_record(services.paths, append))
-    return asyncio.ensure_future(consume_record_of(services.agent_host, append))
+    if rows["orchestrator"].use == LOCAL:
+        return asyncio.ensure_future(consume_record(paths, append))
+    return asyncio.ensure_future(consume_record_of(slots.agent_host, append))
 
 
 def _event(line: LifecycleRecord, source: str) -> NewEvent:

@@ -1,10 +1,12 @@
 """`POST /v1/config/apply`: applies live keys of the mounted manifest without a restart."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
 from agentbox.adapters.runtime.adapter import SLOTS, SlotConfig, SlotName, slot_config
+from agentbox.adapters.runtime.slots import Slots
 from agentbox.api.background.mounted_plan import build_mounted_plan
+from agentbox.api.plan_source import PlanSource
 from agentbox.box.supervision.applied_plan import store_applied
 from agentbox.box.supervision.slot_secrets import slot_secrets
 from agentbox.contracts.box import Applied
@@ -16,46 +18,61 @@ from agentbox.manifest.declarations.options import Options
 from agentbox.plan.drift import Drift, find_drift
 from agentbox.plan.model import Plan
 
-if TYPE_CHECKING:
-    from agentbox.api.services import Services
 
+class ManifestApplier:
+    """Puts the mounted manifest in force, for keys that are live."""
 
-async def apply_mounted(services: "Services") -> Applied:
-    """The changes by class. Raises ValidationError for a manifest with findings, Conflict (409)
-    when a key needs more than live, BackendError for an unreadable one; nothing has changed then.
-    """
-    try:
-        plan = await asyncio.to_thread(build_mounted_plan, services.paths, services.plan)
-    except AdapterError:
-        raise
-    except (AgentboxError, OSError) as error:
-        reason = (
-            error.message
-            if isinstance(error, AgentboxError)
-            else f"{error.filename}: {error.strerror}"
-        )
-        raise BackendError(
-            f"cannot apply the manifest in place: {reason}", slot="config", impl="apply"
-        ) from error
-    changes = find_drift(services.plan.apply, plan.apply)
-    if changes.worst not in ("", "live"):
-        raise Conflict(
-            f"cannot apply the manifest in place: {changes.worst} keys changed",
-            hint="run agentbox up to apply them",
-            keys={
-                name: list(getattr(changes, name))
-                for name in ("live", "boot", "recreate", "rebuild")
-            },
-        )
-    await asyncio.to_thread(_store_plan, services.paths, plan)
-    for slot in SLOTS:
-        old, new = (_config(candidate, services.paths, slot) for candidate in (services.plan, plan))
-        if old != new:
-            services.slots.reconfigure(slot, services.mesh.overlay(new))
-    services.plan = plan
-    services.tasks.apply_plan(plan)
-    services.drift.wake()
-    return _applied(changes)
+    def __init__(
+        self,
+        paths: Paths,
+        plans: PlanSource,
+        slots: Slots,
+        overlay: Callable[[SlotConfig[Options]], SlotConfig[Options]],
+    ) -> None:
+        """`overlay` completes the configuration of a slot with the values of a mesh session."""
+        self._paths, self._plans, self._slots, self._overlay = paths, plans, slots, overlay
+
+    async def apply(self) -> Applied:
+        """The changes by class. Raises ValidationError for a manifest with findings, Conflict (409)
+        when a key needs more than live, BackendError for an unreadable one; nothing has changed
+        then.
+        """
+        old = self._plans.current
+        new = await self._read_mounted(old)
+        changes = find_drift(old.apply, new.apply)
+        if changes.worst not in ("", "live"):
+            raise Conflict(
+                f"cannot apply the manifest in place: {changes.worst} keys changed",
+                hint="run agentbox up to apply them",
+                keys={
+                    name: list(getattr(changes, name))
+                    for name in ("live", "boot", "recreate", "rebuild")
+                },
+            )
+        await asyncio.to_thread(_store_plan, self._paths, new)
+        for slot in SLOTS:
+            before, after = (
+                _config(plan, self._paths, slot) for plan in (self._plans.current, new)
+            )
+            if before != after:
+                self._slots.reconfigure(slot, self._overlay(after))
+        self._plans.replace(new)
+        return _applied(changes)
+
+    async def _read_mounted(self, current: Plan) -> Plan:
+        try:
+            return await asyncio.to_thread(build_mounted_plan, self._paths, current)
+        except AdapterError:
+            raise
+        except (AgentboxError, OSError) as error:
+            reason = (
+                error.message
+                if isinstance(error, AgentboxError)
+                else f"{error.filename}: {error.strerror}"
+            )
+            raise BackendError(
+                f"cannot apply the manifest in place: {reason}", slot="config", impl="apply"
+            ) from error
 
 
 def _config(plan: Plan, paths: Paths, slot: SlotName) -> SlotConfig[Options]:

@@ -4,7 +4,7 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 
-from agentbox.api.parts import ApiParts
+from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.core.slot_errors import AdapterError
 
 SCOPE = "approvals:write"
@@ -14,8 +14,8 @@ _RETRY_SECONDS = 0.2
 class ApproverPresence:
     """Counts open event streams of approvers; while there is one, agent-host knows."""
 
-    def __init__(self, services: ApiParts) -> None:
-        self._services = services
+    def __init__(self, host: AgentHost) -> None:
+        self._host = host
         self._count = 0
         self._announcement: asyncio.Task[None] | None = None
 
@@ -36,6 +36,6 @@ class ApproverPresence:
         """Announces over each new connection, until cancelled."""
         while True:
             with contextlib.suppress(AdapterError):
-                async for _ in self._services.agent_host.watch_approvals():
+                async for _ in self._host.watch_approvals():
                     continue
             await asyncio.sleep(_RETRY_SECONDS)

@@ -1,10 +1,11 @@
 """Passes the reports of agent-host's canaries to `/ready`."""
 
 import asyncio
+from collections.abc import Callable
 
-from agentbox.api.parts import ApiParts
 from agentbox.client.agent_host.connection import open_agent_host
 from agentbox.contracts.agent_host.canaries import CanaryReport
+from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import AdapterError
 
 _WAIT_SECONDS = 30.0
@@ -16,22 +17,28 @@ class CanaryWatcher:
     slot hides nothing.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, paths: Paths) -> None:
+        self._paths = paths
+        self._subscribers: list[Callable[[], None]] = []
         self.report: CanaryReport | None = None
 
-    async def follow(self, services: ApiParts) -> None:
+    def subscribe(self, changed: Callable[[], None]) -> None:
+        """Calls `changed` after each new report."""
+        self._subscribers.append(changed)
+
+    async def follow(self) -> None:
         """Runs until cancelled. For a box whose agents are its own processes."""
         while True:
             try:
-                async with open_agent_host(services.paths) as host:
+                async with open_agent_host(self._paths) as host:
                     while True:
                         after = self.report.revision if self.report else -1
-                        report = await host.read_canaries(after, wait_s=_WAIT_SECONDS)
-                        self._update(services, report)
+                        self._update(await host.read_canaries(after, wait_s=_WAIT_SECONDS))
             except AdapterError:
                 await asyncio.sleep(_RETRY_SECONDS)
 
-    def _update(self, services: ApiParts, report: CanaryReport) -> None:
+    def _update(self, report: CanaryReport) -> None:
         if report.at is not None and report != self.report:
             self.report = report
-            services.evaluator.wake("sandbox")
+            for changed in self._subscribers:
+                changed()

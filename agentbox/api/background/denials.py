@@ -2,7 +2,8 @@
 
 import asyncio
 
-from agentbox.api.parts import ApiParts
+from agentbox.adapters.runtime.slots import Slots
+from agentbox.api.metrics.denial_metrics import DenialMetrics
 from agentbox.core.slot_errors import AdapterError, SlotUnavailable
 
 CAPABILITY = "denials"
@@ -11,11 +12,11 @@ _PAUSE_SECONDS = 0.2  # between two requests, so that many denials do not cause 
 _RETRY_SECONDS = 1.0
 
 
-async def follow_denials(services: ApiParts) -> None:
+async def follow_denials(slots: Slots, metrics: DenialMetrics) -> None:
     """Updates the metrics until cancelled. A request is always pending on the connection, so a lost
     connection is noticed before the next caller needs the slot.
     """
-    host, metrics = services.agent_host, services.metrics.denials
+    host = slots.agent_host
     while True:
         try:
             if CAPABILITY not in host.capabilities:
@@ -25,5 +26,5 @@ async def follow_denials(services: ApiParts) -> None:
             await asyncio.sleep(_PAUSE_SECONDS)
         except AdapterError as error:
             if isinstance(error, SlotUnavailable):
-                services.slots.request_health_check("orchestrator")
+                slots.request_health_check("orchestrator")
             await asyncio.sleep(_RETRY_SECONDS)

@@ -11,8 +11,12 @@ from typing import Literal, Protocol
 
 import structlog
 
-from agentbox.api.parts import ApiParts
+from agentbox.adapters.runtime.slots import Slots
+from agentbox.api.plan_source import PlanSource
 from agentbox.api.tasks.run import ENDED
+from agentbox.api.tasks.runner import TaskRunner
+from agentbox.box.readiness.evaluator import Evaluator
+from agentbox.box.supervision.events import BootLog
 from agentbox.box.supervision.shutdown import mark_clean
 from agentbox.contracts.orchestrator import LIMIT, SHUTDOWN_GRACE, AgentHandle, AgentInfo
 from agentbox.core.errors import AgentboxError
@@ -30,13 +34,50 @@ class Stoppable(Protocol):
     async def stop(self) -> None: ...
 
 
+class MeshMember(Protocol):
+    """This box in the mesh."""
+
+    async def deregister(self) -> None: ...
+
+
+class SlotShutdown:
+    """Ends what uses the slots, then the slots."""
+
+    def __init__(self, background: Stoppable, mesh: MeshMember, slots: Slots) -> None:
+        self._background, self._mesh, self._slots = background, mesh, slots
+
+    async def close(self) -> bool:
+        """Imports the last boot events, then closes every slot. False when a slot did not close in
+        time.
+        """
+        await self._background.stop()
+        deregistration = asyncio.ensure_future(self._mesh.deregister())
+        try:
+            await asyncio.gather(deregistration, self._slots.stop())
+        except AgentboxError as error:
+            _log.error("slots not closed", reason=error.message)
+            return False
+        return True
+
+
 class Drain:
     """Runs once; `begin` may be called again. Afterwards the process still answers `/livez`, and
-    `/ready` with 503.
+    `/ready` with 503. `closing` is set when streams must end.
     """
 
-    def __init__(self, services: ApiParts, background: Stoppable) -> None:
-        self._services, self._background = services, background
+    def __init__(
+        self,
+        evaluator: Evaluator,
+        tasks: TaskRunner,
+        slots: Slots,
+        shutdown: SlotShutdown,
+        plans: PlanSource,
+        log: BootLog,
+        closing: asyncio.Event,
+    ) -> None:
+        self._evaluator, self._tasks, self._slots = evaluator, tasks, slots
+        self._shutdown, self._plans, self._log = shutdown, plans, log
+        self._closing = closing
         self._job: asyncio.Task[None] | None = None
         self.state: Literal["none", "draining", "drained"] = "none"
 
@@ -48,23 +89,23 @@ class Drain:
         """Starts the drain; awaiting the task waits for its end."""
         if self._job is None:
             self.state = "draining"
-            self._services.evaluator.drain()
+            self._evaluator.drain()
             self._job = asyncio.ensure_future(self._run(reason))
         return self._job
 
     async def _run(self, reason: str) -> None:
-        services, start = self._services, time.monotonic()
-        services.emit_event("ShutdownStarted", reason=reason, drained_ms=0)
-        ended, unfinished = services.tasks.ids, await self._end_agents()
-        services.closing.set()
-        clean = await close_slots(services, self._background)
+        start = time.monotonic()
+        self._log.emit("ShutdownStarted", reason=reason, drained_ms=0)
+        ended, unfinished = self._tasks.ids, await self._end_agents()
+        self._closing.set()
+        clean = await self._shutdown.close()
         self.state = "drained"
         if not clean:
             return
-        if services.boot.boot_id:
-            mark_clean(services.paths, services.boot.boot_id)
+        if self._log.boot_id:
+            mark_clean(self._log.paths, self._log.boot_id)
         drained = round((time.monotonic() - start) * 1000)
-        services.emit_event(
+        self._log.emit(
             "ShutdownCompleted",
             reason=reason,
             drained_ms=drained,
@@ -76,8 +117,7 @@ class Drain:
         """Tasks end their own agents and beads; other agents of this box are ended here. Returns
         the number of tasks left to the next boot.
         """
-        services = self._services
-        tasks, options = services.tasks, slot_options(services.plan.slots, "orchestrator")
+        tasks, options = self._tasks, slot_options(self._plans.current.slots, "orchestrator")
         grace = min(SHUTDOWN_GRACE, ProcessOptions.of(options).grace_seconds)
         try:
             async with asyncio.timeout(AGENT_SECONDS):
@@ -96,7 +136,7 @@ class Drain:
         except AdapterError as error:
             _log.warning("agents not listed", reason=error.message)
             return
-        if "local" not in self._services.slots.capabilities("orchestrator"):
+        if "local" not in self._slots.capabilities("orchestrator"):
             return  # they belong to another box
         await asyncio.gather(
             *(self._end(handle, grace) for handle in living if handle.agent_id not in task_agents)
@@ -106,7 +146,7 @@ class Drain:
         agents: list[AgentInfo] = []
         cursor: str | None = None
         while True:
-            page = await self._services.slots.orchestrator.list(limit=LIMIT[1], cursor=cursor)
+            page = await self._slots.orchestrator.list(limit=LIMIT[1], cursor=cursor)
             agents += page.items
             cursor = page.next_cursor
             if cursor is None:
@@ -114,20 +154,6 @@ class Drain:
 
     async def _end(self, agent: AgentHandle, grace: float) -> None:
         try:
-            await self._services.slots.orchestrator.terminate(agent, grace_s=grace)
+            await self._slots.orchestrator.terminate(agent, grace_s=grace)
         except AdapterError as error:
             _log.warning("agent not ended", agent_id=agent.agent_id, reason=error.message)
-
-
-async def close_slots(services: ApiParts, background: Stoppable) -> bool:
-    """Imports the last boot events, then closes every slot. False when a slot did not close in
-    time.
-    """
-    await background.stop()
-    deregistration = asyncio.ensure_future(services.mesh.deregister())
-    try:
-        await asyncio.gather(deregistration, services.slots.stop())
-    except AgentboxError as error:
-        _log.error("slots not closed", reason=error.message)
-        return False
-    return True

@@ -8,13 +8,18 @@ container.
 import asyncio
 from collections.abc import Sequence
 
+from prometheus_client import Gauge
+
 from agentbox.api.background.mounted_manifest import INVALID, ManifestComparison, MountedManifest
-from agentbox.api.parts import ApiParts
+from agentbox.api.boot_facts import BootFacts
+from agentbox.api.plan_source import PlanSource
 from agentbox.box.posture.drift import posture_drift
 from agentbox.box.posture.promised import promised_controls
 from agentbox.box.supervision.boot_record import PostureDrift
+from agentbox.box.supervision.events import BootLog
 from agentbox.core.background.daemon_threads import DaemonThreadRunner
 from agentbox.core.background.tasks import log_failures
+from agentbox.core.paths import Paths
 
 INTERVAL_SECONDS = 55.0  # plus the comparison on a busy machine: reported within a minute
 POSTURE, MANIFEST, CONTAINER = "posture", "manifest", "container"
@@ -26,25 +31,28 @@ class DriftWatcher:
     check.
     """
 
-    def __init__(self, services: ApiParts) -> None:
-        self._services = services
-        self._manifest = MountedManifest(services)
+    def __init__(
+        self, plans: PlanSource, paths: Paths, boot: BootFacts, gauge: Gauge, log: BootLog
+    ) -> None:
+        self._plans, self._paths, self._boot = plans, paths, boot
+        self._gauge, self._log = gauge, log
+        self._manifest = MountedManifest(plans, paths)
         self._measure: DaemonThreadRunner[tuple[PostureDrift, ...]] = DaemonThreadRunner("posture")
         self._compare: DaemonThreadRunner[ManifestComparison] = DaemonThreadRunner(
             "mounted-manifest"
         )
         self._check_now = asyncio.Event()
         self._job: asyncio.Task[None] | None = None
-        self.rows = services.boot.drift
+        self.rows = boot.drift
         self._lasting = tuple(row for row in self.rows if row.control == CONTAINER)
         self._keys: dict[str, tuple[str, ...]] = {}
         for control in (
-            *promised_controls(services.plan, services.paths, services.boot.target),
+            *promised_controls(plans.current, paths, boot.target),
             POSTURE,
             MANIFEST,
             CONTAINER,
         ):
-            services.metrics.drift.labels(control).set(0)
+            gauge.labels(control).set(0)
         self._publish(self.rows)
 
     def start(self) -> None:
@@ -66,9 +74,7 @@ class DriftWatcher:
         while True:
             await self.check()
             try:
-                async with asyncio.timeout(
-                    INTERVAL_SECONDS / self._services.boot.hooks.clock_scale
-                ):
+                async with asyncio.timeout(INTERVAL_SECONDS / self._boot.hooks.clock_scale):
                     await self._check_now.wait()
             except TimeoutError:
                 continue
@@ -83,16 +89,11 @@ class DriftWatcher:
         self._publish((*self._lasting, *compared.rows(MANIFEST), *posture))
 
     async def _posture(self) -> tuple[PostureDrift, ...]:
-        services = self._services
+        plan, boot = self._plans.current, self._boot
         try:
             async with asyncio.timeout(_DEADLINE):
                 return await self._measure(
-                    lambda: posture_drift(
-                        services.plan,
-                        services.paths,
-                        services.boot.landlock_abi,
-                        services.boot.target,
-                    )
+                    lambda: posture_drift(plan, self._paths, boot.landlock_abi, boot.target)
                 )
         except (OSError, TimeoutError) as error:
             return (PostureDrift(POSTURE, "measured", f"cannot be measured: {error or 'timeout'}"),)
@@ -103,7 +104,7 @@ class DriftWatcher:
                 return await self._compare(self._manifest.compare)
         except TimeoutError:
             return ManifestComparison(
-                self._services.plan.digests.manifest, {INVALID: ()}, "cannot be read: timeout"
+                self._plans.current.digests.manifest, {INVALID: ()}, "cannot be read: timeout"
             )
 
     def _report_posture(self, posture: Sequence[PostureDrift]) -> None:
@@ -112,11 +113,11 @@ class DriftWatcher:
         }
         for row in posture:
             if previous.pop(row.control, None) != row:
-                self._services.emit_event(
+                self._log.emit(
                     "PostureDrift", control=row.control, expected=row.expected, found=row.found
                 )
         for row in previous.values():
-            self._services.emit_event(
+            self._log.emit(
                 "PostureChecked", control=row.control, expected=row.expected, found=row.expected
             )
 
@@ -125,7 +126,7 @@ class DriftWatcher:
             return
         self._keys = compared.keys
         for kind, keys in compared.keys.items():
-            self._services.emit_event(
+            self._log.emit(
                 "ManifestDrift",
                 level=compared.level(kind),
                 keys=list(keys),
@@ -133,14 +134,13 @@ class DriftWatcher:
                 **{"class": kind},
             )
         if not compared.keys:
-            self._services.emit_event(
+            self._log.emit(
                 "ManifestDrift", level="info", keys=[], source="manifest", **{"class": ""}
             )
 
     def _publish(self, rows: tuple[PostureDrift, ...]) -> None:
-        drift = self._services.metrics.drift
         for control in {row.control for row in self.rows} - {row.control for row in rows}:
-            drift.labels(control).set(0)
+            self._gauge.labels(control).set(0)
         for row in rows:
-            drift.labels(row.control).set(1)
+            self._gauge.labels(row.control).set(1)
         self.rows = rows

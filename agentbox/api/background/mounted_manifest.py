@@ -4,7 +4,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from agentbox.api.parts import ApiParts
+from agentbox.api.plan_source import PlanSource
 from agentbox.box.supervision.boot_record import PostureDrift
 from agentbox.core.canonical import digest
 from agentbox.core.errors import AgentboxError
@@ -43,8 +43,8 @@ class ManifestComparison:
 class MountedManifest:
     """Plans the mounted file again only when its bytes have changed."""
 
-    def __init__(self, services: ApiParts) -> None:
-        self._services = services
+    def __init__(self, plans: PlanSource, paths: Paths) -> None:
+        self._plans, self._paths = plans, paths
         self._compared_digests = ("", "")  # digest in force, digest of the file
         self._last = ManifestComparison()
 
@@ -52,7 +52,7 @@ class MountedManifest:
         """Blocking. A missing file is not drift of its own: the box then runs on the baked
         manifest, and a missing mount is reported as posture.
         """
-        plan, paths = self._services.plan, self._services.paths
+        plan, paths = self._plans.current, self._paths
         try:
             file_digest = digest(paths.manifest.read_bytes())
             if (plan.digest, file_digest) == self._compared_digests:

@@ -6,8 +6,9 @@ from typing import Final
 
 import structlog
 
+from agentbox.adapters.runtime.slots import Slots
 from agentbox.api import states
-from agentbox.api.parts import ApiParts
+from agentbox.api.plan_source import PlanSource
 from agentbox.core.slot_errors import AdapterError
 
 SWEEP_SECONDS: Final = 60.0
@@ -17,29 +18,28 @@ _REMOVED_BY: Final = "state.keep_days"
 _log = structlog.get_logger()
 
 
-async def sweep(services: ApiParts) -> None:
-    """Runs until cancelled; in a booted box from its first readiness on."""
-    if services.boot.boot_id:
-        await services.ready_once.wait()
+async def sweep(slots: Slots, plans: PlanSource, ready_once: asyncio.Event | None) -> None:
+    """Runs until cancelled; with `ready_once`, in a booted box, from its first readiness on."""
+    if ready_once is not None:
+        await ready_once.wait()
     while True:
         try:
-            while await _remove_due(services):
+            while await _remove_due(slots, plans.current.state.keep_days):
                 continue
         except AdapterError as error:
             _log.info("states not swept", reason=error.message)
         await asyncio.sleep(SWEEP_SECONDS)
 
 
-async def _remove_due(services: ApiParts) -> bool:
+async def _remove_due(slots: Slots, keep_days: int) -> bool:
     """Whether there may be more. A state that cannot be removed does not block others, and is
     retried.
     """
-    keep_days = services.plan.state.keep_days
-    due = await services.agent_host.due_states(before=time.time() - keep_days * _DAY, limit=_BATCH)
+    due = await slots.agent_host.due_states(before=time.time() - keep_days * _DAY, limit=_BATCH)
     failed = 0
     for state in due:
         try:
-            await states.remove_detached(services, state, _REMOVED_BY, report_empty=False)
+            await states.remove_detached(slots, state, _REMOVED_BY, report_empty=False)
         except AdapterError as error:
             failed += 1
             _log.warning("state not removed", state_id=state.state_id, reason=error.message)

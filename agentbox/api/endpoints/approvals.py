@@ -1,22 +1,23 @@
 """Approvals over HTTP; agent-host stores them."""
 
-from agentbox.api.http.request import ApiRequest
+from agentbox.api.auth.access import Caller
+from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.approvals import Approval, Approvals, Verdict
 
 
-async def list_approvals(request: ApiRequest) -> Approvals:
-    return Approvals(items=await request.services.agent_host.list_approvals())
+class ApprovalEndpoints:
+    """Raises SlotUnavailable without approvals."""
 
+    def __init__(self, host: AgentHost) -> None:
+        self._host = host
 
-async def get(request: ApiRequest) -> Approval:
-    return await request.services.agent_host.get_approval(request.parameters["id"])
+    async def list_approvals(self) -> Approvals:
+        return Approvals(items=await self._host.list_approvals())
 
+    async def get(self, id: str) -> Approval:
+        return await self._host.get_approval(id)
 
-async def decide(request: ApiRequest) -> Approval:
-    decision = request.record(Verdict)
-    return await request.services.agent_host.decide_approval(
-        request.parameters["id"],
-        verdict=decision.verdict,
-        reason=decision.reason,
-        by=request.caller.principal,
-    )
+    async def decide(self, caller: Caller, id: str, verdict: Verdict) -> Approval:
+        return await self._host.decide_approval(
+            id, verdict=verdict.verdict, reason=verdict.reason, by=caller.principal
+        )

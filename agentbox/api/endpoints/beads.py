@@ -1,182 +1,112 @@
-"""Beads over HTTP."""
+"""Beads over HTTP, where more is done than the slot's call."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
-from starlette.responses import Response
-
-from agentbox.adapters.runtime.adapter import Page
 from agentbox.adapters.runtime.context import as_caller, current
-from agentbox.api.auth.access import require
+from agentbox.api.auth.access import Caller, require
 from agentbox.api.auth.naming import resolve_principal
-from agentbox.api.auth.ownership import agent_tag, check_bead, is_owned, restrict_filter
-from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.beads import LIMIT, Bead, BeadFilter, BeadSpec, Claim, NewBead
-from agentbox.contracts.bodies import (
-    ClaimBody,
-    ClaimNextBody,
-    CloseBody,
-    HeartbeatBody,
-    ReleaseBody,
-)
-from agentbox.core.http.responses import RecordResponse
-
-FILTERS = ("status", "kind", "parent_id", "tag", "assignee", "creator")
-DEFAULT_PAGE = 100
+from agentbox.api.auth.ownership import BeadOwnership, agent_tag
+from agentbox.contracts.beads import Bead, BeadFilter, Beads, Claim, NewBead, Outcome
+from agentbox.core.records.page import Page
+from agentbox.core.records.wire import JsonValue
 
 
-def _spec(request: ApiRequest) -> BeadSpec:
-    body = request.record(NewBead)
-    creator = resolve_principal(request, "/creator", body.creator or None)
-    return replace(
-        body, creator=creator, dedup_key=_scoped_key(request, request.dedup_key(body.dedup_key))
-    )
+class BeadEndpoints:
+    """An agent's calls are restricted to its own beads."""
 
+    def __init__(self, beads: Beads, ownership: BeadOwnership) -> None:
+        self._beads, self._ownership = beads, ownership
 
-def _scoped_key(request: ApiRequest, key: str | None) -> str | None:
-    """Prefixes the keys of an agent: with another agent's key it would see that bead, or block a
-    future one.
-    """
-    return (
-        f"{request.caller.principal}:{key}" if key is not None and request.caller.agent_id else key
-    )
+    async def create_epic(self, caller: Caller, spec: NewBead) -> tuple[Bead, bool]:
+        return await self._beads.create_epic(_complete(caller, spec))
 
+    async def create_child(
+        self, caller: Caller, parent_id: str, spec: NewBead
+    ) -> tuple[Bead, bool]:
+        await self._ownership.check(caller, parent_id)
+        return await self._beads.create_child(parent_id, _complete(caller, spec))
 
-async def create_epic(request: ApiRequest) -> Response:
-    """201 when it was created, 200 when its dedup_key exists."""
-    bead, created = await request.services.slots.beads.create_epic(_spec(request))
-    return RecordResponse(bead, 201 if created else 200)
-
-
-async def create_child(request: ApiRequest) -> Response:
-    """201 when it was created, 200 when its dedup_key exists."""
-    await check_bead(request, request.parameters["id"])
-    bead, created = await request.services.slots.beads.create_child(
-        request.parameters["id"], _spec(request)
-    )
-    return RecordResponse(bead, 201 if created else 200)
-
-
-async def add_dep(request: ApiRequest) -> None:
-    await check_bead(request, request.parameters["id"])
-    await check_bead(request, request.parameters["blocker"])
-    await request.services.slots.beads.add_dep(
-        request.parameters["id"], request.parameters["blocker"]
-    )
-
-
-async def remove_dep(request: ApiRequest) -> None:
-    await check_bead(request, request.parameters["id"])
-    await request.services.slots.beads.remove_dep(
-        request.parameters["id"], request.parameters["blocker"]
-    )
-
-
-async def claim(request: ApiRequest) -> Claim:
-    await check_bead(request, request.parameters["id"])
-    body = request.record(ClaimBody)
-    assignee = resolve_principal(request, "/assignee", body.assignee)
-    beads = request.services.slots.beads
-    return await beads.claim(
-        request.parameters["id"], assignee, lease_id=body.lease_id, lease_s=body.lease_s
-    )
-
-
-async def claim_next(request: ApiRequest) -> Claim | None:
-    """204 when nothing is ready. An agent gets children of its own beads, or beads assigned to
-    it.
-    """
-    body = request.record(ClaimNextBody)
-    tags = body.tags
-    if request.caller.agent_id:
-        if body.parent_id is None:
-            if (tag := agent_tag(request.caller)) is None:
-                return None
-            tags = (*tags, tag)
-        else:
-            await check_bead(request, body.parent_id)
-    return await request.services.slots.beads.claim_next(
-        resolve_principal(request, "/assignee", body.assignee),
-        lease_id=body.lease_id,
-        lease_s=body.lease_s,
-        parent_id=body.parent_id,
-        tags=tags,
-    )
-
-
-async def heartbeat(request: ApiRequest) -> Claim:
-    await check_bead(request, request.parameters["id"])
-    body = request.record(HeartbeatBody)
-    beads = request.services.slots.beads
-    return await beads.heartbeat(request.parameters["id"], body.lease_id, lease_s=body.lease_s)
-
-
-async def release(request: ApiRequest) -> Bead:
-    await check_bead(request, request.parameters["id"])
-    body = request.record(ReleaseBody)
-    beads = request.services.slots.beads
-    return await beads.release(
-        request.parameters["id"], body.lease_id, delay_s=body.delay_s, note=body.note
-    )
-
-
-async def close_bead(request: ApiRequest) -> Bead:
-    """`force` true needs the scope admin, false gives up its effect. A box may force its own
-    beads.
-    """
-    await check_bead(request, request.parameters["id"])
-    body = request.record(CloseBody)
-    context = current()
-    if body.force and request.caller.box:
-        context = replace(context, scopes=context.scopes | await _box_scopes(request))
-    elif body.force:
-        require(request.caller, ("admin",))
-    if body.force is False:
-        context = replace(context, scopes=context.scopes - {"admin"})
-    with as_caller(context):
-        return await request.services.slots.beads.close_bead(
-            request.parameters["id"],
-            outcome=body.outcome,
-            note=body.note,
-            result=body.result,
-            lease_id=body.lease_id,
+    async def claim_next(
+        self,
+        caller: Caller,
+        assignee: str,
+        lease_id: str,
+        lease_s: int | None,
+        parent_id: str | None,
+        tags: tuple[str, ...],
+    ) -> Claim | None:
+        """None when nothing is ready. An agent gets children of its own beads, or beads assigned to
+        it.
+        """
+        if caller.agent_id:
+            if parent_id is None:
+                if (tag := agent_tag(caller)) is None:
+                    return None
+                tags = (*tags, tag)
+            else:
+                await self._ownership.check(caller, parent_id)
+        return await self._beads.claim_next(
+            assignee, lease_id=lease_id, lease_s=lease_s, parent_id=parent_id, tags=tags
         )
 
+    async def close_bead(
+        self,
+        caller: Caller,
+        bead_id: str,
+        outcome: Outcome,
+        note: str,
+        result: JsonValue,
+        lease_id: str | None,
+        force: bool | None,
+    ) -> Bead:
+        """`force` true needs the scope admin, false gives up its effect. A box may force its own
+        beads.
+        """
+        context = current()
+        if force and caller.box:
+            scopes = await self._box_scopes(caller, bead_id)
+            context = replace(context, scopes=context.scopes | scopes)
+        elif force:
+            require(caller, ("admin",))
+        if force is False:
+            context = replace(context, scopes=context.scopes - {"admin"})
+        with as_caller(context):
+            return await self._beads.close_bead(
+                bead_id, outcome=outcome, note=note, result=result, lease_id=lease_id
+            )
 
-async def _box_scopes(request: ApiRequest) -> frozenset[str]:
-    """The scopes of a box on a bead: admin only while the box, or one of its callers, holds it."""
-    holder = (await request.services.slots.beads.show(request.parameters["id"])).assignee or ""
-    principal = request.caller.principal
-    return (
-        frozenset({"admin"})
-        if holder == principal or holder.startswith(f"{principal}:")
-        else frozenset()
-    )
+    async def _box_scopes(self, caller: Caller, bead_id: str) -> frozenset[str]:
+        """The scopes of a box on a bead: admin only while the box, or one of its callers, holds
+        it.
+        """
+        holder = (await self._beads.show(bead_id)).assignee or ""
+        holds = holder == caller.principal or holder.startswith(f"{caller.principal}:")
+        return frozenset({"admin"}) if holds else frozenset()
+
+    async def ready(
+        self, caller: Caller, parent_id: str | None, limit: int, cursor: str | None
+    ) -> Page[Bead]:
+        page = await self._beads.ready(parent_id=parent_id, limit=limit, cursor=cursor)
+        if not caller.agent_id:
+            return page
+        return replace(page, items=await self._owned(caller, page.items))
+
+    async def _owned(self, caller: Caller, beads: Sequence[Bead]) -> tuple[Bead, ...]:
+        return tuple([bead for bead in beads if await self._ownership.owns(caller, bead)])
+
+    async def list(
+        self, caller: Caller, filter: BeadFilter, limit: int, cursor: str | None
+    ) -> Page[Bead]:
+        restricted = await self._ownership.restrict(caller, filter)
+        return await self._beads.list(restricted, limit=limit, cursor=cursor)
 
 
-async def ready(request: ApiRequest) -> Page[Bead]:
-    limit = request.integer("limit", DEFAULT_PAGE, *LIMIT)
-    beads, parent_id = request.services.slots.beads, request.query.get("parent_id")
-    page = await beads.ready(parent_id=parent_id, limit=limit, cursor=request.query.get("cursor"))
-    if request.caller.agent_id:
-        page = replace(
-            page, items=tuple([bead for bead in page.items if await is_owned(request, bead)])
-        )
-    return page
-
-
-async def list_beads(request: ApiRequest) -> Page[Bead]:
-    filter = await restrict_filter(
-        request,
-        BeadFilter.from_wire(
-            {name: request.query[name] for name in FILTERS if name in request.query}
-        ),
-    )
-    limit = request.integer("limit", DEFAULT_PAGE, *LIMIT)
-    return await request.services.slots.beads.list(
-        filter, limit=limit, cursor=request.query.get("cursor")
-    )
-
-
-async def show(request: ApiRequest) -> Bead:
-    await check_bead(request, request.parameters["id"])
-    return await request.services.slots.beads.show(request.parameters["id"])
+def _complete(caller: Caller, spec: NewBead) -> NewBead:
+    """With its creator, and a dedup_key that is the agent's own: with another agent's key it would
+    see that bead, or block a future one.
+    """
+    creator, key = resolve_principal(caller, "/creator", spec.creator or None), spec.dedup_key
+    if key is not None and caller.agent_id:
+        key = f"{caller.principal}:{key}"
+    return replace(spec, creator=creator, dedup_key=key)

@@ -6,9 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from agentbox.api.background.apply import apply_mounted
-from agentbox.api.http.request import ApiRequest
-from agentbox.api.openapi import document
+from agentbox.api.background.apply import ManifestApplier
+from agentbox.api.background.drain import Drain
 from agentbox.box.supervision.events import read_events
 from agentbox.box.supervision.timeline import boot_report
 from agentbox.contracts.box import Applied, Draining
@@ -16,13 +15,31 @@ from agentbox.core.files.atomic import read_json
 from agentbox.core.paths import Paths
 
 
-async def openapi(request: ApiRequest) -> Mapping[str, Any]:
-    return document()
+class BoxEndpoints:
+    """The API's description, the boot, and changes of the box as a whole."""
 
+    def __init__(self, paths: Paths, drain: Drain, applier: ManifestApplier) -> None:
+        self._paths, self._drain, self._applier = paths, drain, applier
 
-async def boot(request: ApiRequest) -> Mapping[str, Any]:
-    """Record, phases, events and sentinel of this boot; parts not written yet are null or empty."""
-    return await asyncio.to_thread(_boot, request.services.paths, request.query.get("boot_id", ""))
+    async def openapi(self) -> Mapping[str, Any]:
+        # Needs all records and their schemas: few readers pay for them, not each start.
+        from agentbox.api.openapi import document
+
+        return document()
+
+    async def boot(self, boot_id: str | None) -> Mapping[str, Any]:
+        """Record, phases, events and sentinel of this boot; parts not written yet are null or
+        empty.
+        """
+        return await asyncio.to_thread(_boot, self._paths, boot_id or "")
+
+    async def drain(self) -> Draining:
+        """Returns immediately; `/ready` reports `draining`."""
+        self._drain.begin("requested")
+        return Draining(state=self._drain.state)
+
+    async def apply(self) -> Applied:
+        return await self._applier.apply()
 
 
 def _boot(paths: Paths, boot_id: str) -> dict[str, Any]:
@@ -40,13 +57,3 @@ def _lines(path: Path) -> list[Any]:
         return [json.loads(line) for line in path.read_text().splitlines()]
     except FileNotFoundError:
         return []
-
-
-async def drain(request: ApiRequest) -> Draining:
-    """Returns immediately; `/ready` reports `draining`."""
-    request.services.drain.begin("requested")
-    return Draining(state=request.services.drain.state)
-
-
-async def apply(request: ApiRequest) -> Applied:
-    return await apply_mounted(request.services)

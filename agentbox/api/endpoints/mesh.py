@@ -1,7 +1,10 @@
 """The mesh over HTTP."""
 
-from agentbox.adapters.runtime.adapter import Page
+from typing import TYPE_CHECKING
+
+from agentbox.api.auth.access import Caller
 from agentbox.api.http.request import ApiRequest
+from agentbox.api.mesh.mesh_role import MeshRole
 from agentbox.contracts.mesh import (
     Deregister,
     Deregistered,
@@ -15,95 +18,96 @@ from agentbox.contracts.mesh import (
     decode_lenient,
 )
 from agentbox.contracts.mesh_errors import NotAdmitted, SessionEnded
+from agentbox.core.records.page import Page
 from agentbox.core.slot_errors import NotFound
-from agentbox.mesh.host.host import Host
 
-LIMIT = (1, 500)
-DEFAULT_PAGE = 100
-FILTERS = {"state": "state", "instance": "instance_id", "image": "image_hash"}
+if TYPE_CHECKING:
+    from agentbox.mesh.host.host import Host
+    from agentbox.mesh.outbox.outbox import Outbox
 
 
-def _host(request: ApiRequest) -> Host:
-    """Raises NotAdmitted on a box that is not a mesh host, BackendError while its sessions cannot
-    be read.
+class MeshEndpoints:
+    """A box's messages may have unknown members. `outbox` is None where beads belong to this
+    box.
     """
-    host = request.services.mesh.host
-    if host is None:
-        raise NotAdmitted(
-            "this box is not a mesh host", hint='set mesh.mode = "host" in its manifest'
-        )
-    host.check_open()
-    return host
+
+    def __init__(self, mesh: MeshRole, outbox: "Outbox | None") -> None:
+        self._mesh, self._outbox = mesh, outbox
+
+    def _host(self) -> "Host":
+        """Raises NotAdmitted on a box that is not a mesh host, BackendError while its sessions
+        cannot be read.
+        """
+        host = self._mesh.host
+        if host is None:
+            raise NotAdmitted(
+                "this box is not a mesh host", hint='set mesh.mode = "host" in its manifest'
+            )
+        host.check_open()
+        return host
+
+    async def register(self, request: ApiRequest, caller: Caller) -> Registered:
+        host = self._host()
+        return await host.register(decode_lenient(Registration, request.body), caller.principal)
+
+    async def heartbeat(self, request: ApiRequest, caller: Caller) -> HeartbeatReply:
+        host, session_id = self._host(), _session_id(caller)
+        return await host.heartbeat(session_id, decode_lenient(Heartbeat, request.body))
+
+    async def deregister(self, request: ApiRequest, caller: Caller) -> Deregistered:
+        host, session_id = self._host(), _session_id(caller)
+        message = decode_lenient(Deregister, request.body)
+        session = await host.deregister(session_id, message.session_id)
+        return Deregistered(session_id=session.id, state=session.state)
+
+    async def list_sessions(
+        self,
+        state: str | None,
+        instance: str | None,
+        image: str | None,
+        limit: int,
+        cursor: str | None,
+    ) -> Page[MeshSession]:
+        """The cursor is the id of the last session of the previous page."""
+        wanted = {"state": state, "instance_id": instance, "image_hash": image}
+        filters = {column: value for column, value in wanted.items() if value is not None}
+        sessions = await self._host().page(filters, limit + 1, cursor or "")
+        next_cursor = sessions[limit - 1].id if len(sessions) > limit else None
+        return Page(items=tuple(sessions[:limit]), next_cursor=next_cursor)
+
+    async def show_session(self, id: str) -> MeshSession:
+        return await self._host().show(id)
+
+    async def evict(self, id: str) -> None:
+        await self._host().evict(id)
+
+    async def status(self) -> MeshStatus:
+        return self._mesh.status()
+
+    async def join(self) -> MeshStatus:
+        """Raises NotAdmitted on a box that is not a mesh client."""
+        client = self._mesh.client
+        if client is None:
+            raise NotAdmitted(
+                "this box is not a mesh client", hint='set mesh.mode = "client" in its manifest'
+            )
+        client.join()
+        return client.status()
+
+    async def outbox(self) -> OutboxItems:
+        """Empty where beads belong to this box."""
+        return OutboxItems(items=await self._outbox.items() if self._outbox else ())
+
+    async def drop(self, caller: Caller, id: str) -> None:
+        if self._outbox is None:
+            raise NotFound(
+                "cannot find this item: this box has no outbox", resource="outbox item", id=id
+            )
+        await self._outbox.drop(id, caller.principal)
 
 
-def _session_id(request: ApiRequest) -> str:
+def _session_id(caller: Caller) -> str:
     """The session of the token. Raises SessionEnded for a token without one."""
-    if not request.caller.session:
+    if not caller.session:
         raise SessionEnded("this token belongs to no session", reason="unknown")
-    return request.caller.session
-
-
-async def register(request: ApiRequest) -> Registered:
-    host = _host(request)
-    return await host.register(decode_lenient(Registration, request.body), request.caller.principal)
-
-
-async def heartbeat(request: ApiRequest) -> HeartbeatReply:
-    host = _host(request)
-    return await host.heartbeat(_session_id(request), decode_lenient(Heartbeat, request.body))
-
-
-async def deregister(request: ApiRequest) -> Deregistered:
-    session = await _host(request).deregister(
-        _session_id(request), decode_lenient(Deregister, request.body).session_id
-    )
-    return Deregistered(session_id=session.id, state=session.state)
-
-
-async def list_sessions(request: ApiRequest) -> Page[MeshSession]:
-    """The cursor is the id of the last session of the previous page."""
-    limit = request.integer("limit", DEFAULT_PAGE, *LIMIT)
-    filters = {
-        column: request.query[name] for name, column in FILTERS.items() if name in request.query
-    }
-    sessions = await _host(request).page(filters, limit + 1, request.query.get("cursor", ""))
-    next_cursor = sessions[limit - 1].id if len(sessions) > limit else None
-    return Page(items=tuple(sessions[:limit]), next_cursor=next_cursor)
-
-
-async def show_session(request: ApiRequest) -> MeshSession:
-    return await _host(request).show(request.parameters["id"])
-
-
-async def evict(request: ApiRequest) -> None:
-    await _host(request).evict(request.parameters["id"])
-
-
-async def status(request: ApiRequest) -> MeshStatus:
-    return request.services.mesh.status()
-
-
-async def join(request: ApiRequest) -> MeshStatus:
-    """Raises NotAdmitted on a box that is not a mesh client."""
-    client = request.services.mesh.client
-    if client is None:
-        raise NotAdmitted(
-            "this box is not a mesh client", hint='set mesh.mode = "client" in its manifest'
-        )
-    client.join()
-    return client.status()
-
-
-async def outbox(request: ApiRequest) -> OutboxItems:
-    """Empty where beads belong to this box."""
-    queue = request.services.outbox
-    return OutboxItems(items=await queue.items() if queue else ())
-
-
-async def drop(request: ApiRequest) -> None:
-    queue, item = request.services.outbox, request.parameters["id"]
-    if queue is None:
-        raise NotFound(
-            "cannot find this item: this box has no outbox", resource="outbox item", id=item
-        )
-    await queue.drop(item, request.caller.principal)
+    return caller.session

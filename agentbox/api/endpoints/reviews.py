@@ -1,35 +1,25 @@
 """Reviews over HTTP, forwarded to the agent host, which stores the branches and decides."""
 
-from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.arguments import MAX_CURSOR
+from agentbox.api.auth.access import Caller
+from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.reviews import CommitBody, Committed, Discarded, ReviewPage, Reviews
 
-PAGE = 100
-MAX_PAGE = 1_000
 
+class ReviewEndpoints:
+    """Raises SlotUnavailable without reviews."""
 
-async def list_reviews(request: ApiRequest) -> Reviews:
-    return Reviews(items=await request.services.agent_host.list_reviews())
+    def __init__(self, host: AgentHost) -> None:
+        self._host = host
 
+    async def list_reviews(self) -> Reviews:
+        return Reviews(items=await self._host.list_reviews())
 
-async def show(request: ApiRequest) -> ReviewPage:
-    return await request.services.agent_host.show_review(
-        request.parameters["agent_id"],
-        at=request.integer("at", 0, 0, MAX_CURSOR),
-        limit=request.integer("limit", PAGE, 1, MAX_PAGE),
-    )
+    async def show(self, agent_id: str, at: int, limit: int) -> ReviewPage:
+        return await self._host.show_review(agent_id, at=at, limit=limit)
 
+    async def commit(self, caller: Caller, agent_id: str, change: CommitBody) -> Committed:
+        """409 lists the conflicts; 412 has the current digest."""
+        return await self._host.commit_review(agent_id, digest=change.digest, by=caller.principal)
 
-async def commit(request: ApiRequest) -> Committed:
-    """409 lists the conflicts; 412 has the current digest."""
-    return await request.services.agent_host.commit_review(
-        request.parameters["agent_id"],
-        digest=request.record(CommitBody).digest,
-        by=request.caller.principal,
-    )
-
-
-async def discard(request: ApiRequest) -> Discarded:
-    return await request.services.agent_host.discard_review(
-        request.parameters["agent_id"], by=request.caller.principal
-    )
+    async def discard(self, caller: Caller, agent_id: str) -> Discarded:
+        return await self._host.discard_review(agent_id, by=caller.principal)

@@ -1,53 +1,45 @@
 """Tasks over HTTP."""
 
+import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from starlette.responses import Response
 
-from agentbox.api.auth.access import require
-from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.beads import LIMIT
+from agentbox.api.auth.access import Caller, require
+from agentbox.api.tasks.runner import TaskRunner
 from agentbox.contracts.tasks import TaskBody
 from agentbox.core.http.responses import EventStreamResponse
 
-DEFAULT_PAGE = 100
 
+class TaskEndpoints:
+    """`closing` ends the streams of logs."""
 
-async def submit(request: ApiRequest) -> Mapping[str, Any]:
-    body = request.record(TaskBody)
-    if body.spec.workspace == "direct":
-        require(request.caller, ("admin",))
-    task_body = replace(body, dedup_key=request.dedup_key(body.dedup_key))
-    task = await request.services.tasks.submit(
-        task_body, request.caller.principal, admin=request.caller.has_scope("admin")
-    )
-    return {"task_id": task.task_id, "state": task.state}
+    def __init__(self, tasks: TaskRunner, closing: asyncio.Event) -> None:
+        self._tasks, self._closing = tasks, closing
 
+    async def submit(self, caller: Caller, task: TaskBody) -> Mapping[str, Any]:
+        if task.spec.workspace == "direct":
+            require(caller, ("admin",))
+        queued = await self._tasks.submit(task, caller.principal, admin=caller.has_scope("admin"))
+        return {"task_id": queued.task_id, "state": queued.state}
 
-async def list_tasks(request: ApiRequest) -> Mapping[str, Any]:
-    limit = request.integer("limit", DEFAULT_PAGE, *LIMIT)
-    items, cursor = await request.services.tasks.page(limit, request.query.get("cursor"))
-    return {"items": [task.to_wire() for task in items], "next_cursor": cursor}
+    async def list_tasks(self, limit: int, cursor: str | None) -> Mapping[str, Any]:
+        items, next_cursor = await self._tasks.page(limit, cursor)
+        return {"items": [task.to_wire() for task in items], "next_cursor": next_cursor}
 
+    async def get(self, id: str) -> Mapping[str, Any]:
+        return (await self._tasks.show(id)).to_wire()
 
-async def get(request: ApiRequest) -> Mapping[str, Any]:
-    return (await request.services.tasks.show(request.parameters["id"])).to_wire()
+    async def cancel(self, caller: Caller, id: str) -> Mapping[str, Any]:
+        """Returns when the agent has ended and the bead is closed."""
+        return (await self._tasks.cancel(id, caller.principal)).to_wire()
 
-
-async def cancel(request: ApiRequest) -> Mapping[str, Any]:
-    """Returns when the agent has ended and the bead is closed."""
-    task = await request.services.tasks.cancel(request.parameters["id"], request.caller.principal)
-    return task.to_wire()
-
-
-async def logs(request: ApiRequest) -> Response:
-    """An unknown task is 404, and a trimmed cursor 410, before the first byte."""
-    output, task_id = request.services.tasks.output, request.parameters["id"]
-    since, follow = request.since(0) or 0, request.boolean("follow", True)
-    task, reader = await output.check(task_id, since), request.caller.principal
-    events = output.follow(task_id, since, follow, reader)
-    # An attached reader may be slow: the agent waits for it, and its time limit bounds both.
-    stall_seconds = task.timeout_s if output.is_attached(task, reader) else None
-    return EventStreamResponse(events, request.services.closing, stall_seconds=stall_seconds)
+    async def logs(self, caller: Caller, id: str, since: int, follow: bool) -> Response:
+        """An unknown task is 404, and a trimmed cursor 410, before the first byte."""
+        output, reader = self._tasks.output, caller.principal
+        task = await output.check(id, since)
+        events = output.follow(id, since, follow, reader)
+        # An attached reader may be slow: the agent waits for it, and its time limit bounds both.
+        stall_seconds = task.timeout_s if output.is_attached(task, reader) else None
+        return EventStreamResponse(events, self._closing, stall_seconds=stall_seconds)

@@ -1,32 +1,34 @@
 """Named tokens over HTTP. Only the response that creates a token contains its value."""
 
-from agentbox.api.http.request import ApiRequest
+from agentbox.adapters.runtime.journal import Journal
+from agentbox.api.auth.access import Caller
+from agentbox.api.auth.tokens import TokenStore
 from agentbox.contracts.tokens import CreatedToken, NewToken, Token, Tokens
 
 
-async def list_tokens(request: ApiRequest) -> Tokens:
-    return Tokens(items=await request.services.tokens.all())
+class TokenEndpoints:
+    """Each change is journalled."""
 
+    def __init__(self, tokens: TokenStore, journal: Journal) -> None:
+        self._tokens, self._journal = tokens, journal
 
-async def create(request: ApiRequest) -> CreatedToken:
-    """201 with the value, only here."""
-    token = await request.services.tokens.create(request.record(NewToken), request.caller.principal)
-    await _journal_event(request, "token.created", token)
-    return token
+    async def list_tokens(self) -> Tokens:
+        return Tokens(items=await self._tokens.all())
 
+    async def create(self, caller: Caller, token: NewToken) -> CreatedToken:
+        created = await self._tokens.create(token, caller.principal)
+        await self._record("token.created", created, caller)
+        return created
 
-async def revoke(request: ApiRequest) -> None:
-    """204; the token is rejected from now on."""
-    await _journal_event(
-        request, "token.revoked", await request.services.tokens.revoke(request.parameters["id"])
-    )
+    async def revoke(self, caller: Caller, id: str) -> None:
+        """The token is rejected from now on."""
+        await self._record("token.revoked", await self._tokens.revoke(id), caller)
 
-
-async def _journal_event(request: ApiRequest, event: str, token: Token) -> None:
-    data = {
-        "id": token.id,
-        "name": token.name,
-        "scopes": list(token.scopes),
-        "by": request.caller.principal,
-    }
-    await request.services.slots.journal.record(event, data)
+    async def _record(self, event: str, token: Token, caller: Caller) -> None:
+        data = {
+            "id": token.id,
+            "name": token.name,
+            "scopes": list(token.scopes),
+            "by": caller.principal,
+        }
+        await self._journal.record(event, data)

@@ -1,7 +1,7 @@
 """The Starlette application of a listener: routes, middleware, errors."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol
 
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
@@ -9,46 +9,81 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
+from agentbox.api.auth.request_access import RequestAccess
 from agentbox.api.http.endpoint import Endpoint, is_unread
-from agentbox.api.http.livez import LivezShortcut
+from agentbox.api.http.handler import Group
+from agentbox.api.http.livez import LivezShortcut, Uptime
 from agentbox.api.metrics.http_metrics import UNMATCHED, HttpMetrics
-from agentbox.api.services import Services
+from agentbox.api.plan_source import PlanSource
+from agentbox.contracts.operations.box import PAGES
+from agentbox.contracts.registry import RESOURCES
 from agentbox.contracts.routes.route import Route
-from agentbox.core.http.headers import allowed_hosts, check_host
 from agentbox.core.http.middleware import CountRequest, CrowdingLimit, RequestContext
 from agentbox.core.http.responses import problem_response
 from agentbox.core.http.routing import PathRoute
 from agentbox.core.slot_errors import AdapterError, NotFound
 
 
-def make_application(services: Services, routes: Sequence[Route]) -> Starlette:
-    """Serves the routes of one listener. `/livez` is answered before any other check."""
-    middleware = [Middleware(RequestContext, _counter(services.http))]
-    if any(route.name == "livez" for route in routes):
-        middleware.insert(0, Middleware(LivezShortcut, services))
-    application = Starlette(
-        routes=make_routes(routes, lambda route: Endpoint(services, route)),
-        middleware=middleware,
-        exception_handlers={AdapterError: _respond},
-    )
-    application.router.redirect_slashes = False  # a path that ends with / is another resource
-    application.router.default = CrowdingLimit(_unmatched(allowed_hosts(services.plan)))
-    return application
+class Applications:
+    """Makes the application of a listener from what serves each resource."""
+
+    def __init__(
+        self,
+        access: RequestAccess,
+        plans: PlanSource,
+        groups: Mapping[str, Group],
+        uptime: Uptime,
+        metrics: HttpMetrics,
+    ) -> None:
+        self._access, self._plans, self._groups = access, plans, groups
+        self._uptime, self._metrics = uptime, metrics
+
+    def make(self, listener: str) -> Starlette:
+        """Serves the operations of one listener. On that of the API, `/livez` is answered before
+        any other check.
+        """
+        middleware = [Middleware(RequestContext, _counter(self._metrics))]
+        if listener == "api":
+            middleware.insert(0, Middleware(LivezShortcut, self._uptime, self._metrics))
+        endpoints = [
+            Endpoint(self._access, self._plans, self._groups[resource.endpoints], resource, row)
+            for resource in (*RESOURCES, PAGES)
+            for row in resource.operations
+            if row.http and row.listener == listener
+        ]
+        application = Starlette(
+            routes=make_routes(endpoints),
+            middleware=middleware,
+            exception_handlers={AdapterError: _respond},
+        )
+        application.router.redirect_slashes = False  # a path that ends with / is another resource
+        application.router.default = CrowdingLimit(_unmatched(self._access))
+        return application
 
 
-def make_routes(
-    routes: Sequence[Route], make_endpoint: Callable[[Route], ASGIApp]
-) -> list[PathRoute]:
+class RoutedEndpoint(Protocol):
+    """An ASGI application that serves one route."""
+
+    @property
+    def route(self) -> Route: ...
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+
+
+def make_routes(endpoints: Iterable[RoutedEndpoint]) -> list[PathRoute]:
     """One route per path, those without parameters first. GET also serves HEAD, except for streams
     and WebSockets.
     """
     paths: dict[str, dict[str, ASGIApp]] = {}
-    for route in sorted(routes, key=lambda route: bool(route.parameters)):
-        methods, endpoint = paths.setdefault(route.path, {}), make_endpoint(route)
+    probes: set[str] = set()
+    for endpoint in sorted(endpoints, key=lambda endpoint: bool(endpoint.route.parameters)):
+        route = endpoint.route
+        methods = paths.setdefault(route.path, {})
         methods[route.method] = endpoint
         if route.method == "GET" and not route.stream and not route.socket:
             methods["HEAD"] = endpoint
-    probes = {route.path for route in routes if route.is_probe}
+        if route.is_probe:
+            probes.add(route.path)
     return [
         PathRoute(
             path.replace("*}", ":path}"), methods, Middleware(CrowdingLimit, probe=path in probes)
@@ -57,9 +92,9 @@ def make_routes(
     ]
 
 
-def _unmatched(hosts: frozenset[str]) -> ASGIApp:
+def _unmatched(access: RequestAccess) -> ASGIApp:
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
-        check_host(scope["state"]["headers"], hosts)
+        access.check_host(scope["state"]["headers"])
         raise NotFound("cannot find this path", resource="path", id=scope["path"])
 
     return application

@@ -2,84 +2,68 @@
 caller, rate, scope, Accept, upgrade, query, body.
 """
 
-from collections.abc import Awaitable, Callable
-from functools import cache, cached_property
-from importlib import import_module
-from typing import Any, TypeAlias
-from urllib.parse import parse_qsl
+from functools import cached_property
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agentbox.adapters.runtime.context import CallContext, as_caller
-from agentbox.api.auth.access import ANONYMOUS, Caller, require
-from agentbox.api.auth.on_behalf import resolve_on_behalf
+from agentbox.api.auth.access import Caller
+from agentbox.api.auth.request_access import RequestAccess
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES as CLOUD_TYPES
+from agentbox.api.http.handler import Group, Handler
+from agentbox.api.http.query import parse_query
 from agentbox.api.http.request import ApiRequest
-from agentbox.api.mesh.mesh_role import SESSION
-from agentbox.api.services import Services
-from agentbox.contracts.routes.route import Route
+from agentbox.api.plan_source import PlanSource
+from agentbox.contracts.operation import Operation
+from agentbox.contracts.resource import Resource
 from agentbox.core.http.body import BodyReader, reject_body
-from agentbox.core.http.headers import (
-    allowed_hosts,
-    check_accept,
-    check_duplicates,
-    check_host,
-    check_probe_host,
-    probe_hosts,
-    trace_id,
-)
+from agentbox.core.http.headers import check_duplicates, trace_id
 from agentbox.core.http.problems import invalid
-from agentbox.core.http.responses import JSON, STREAM, RecordResponse
+from agentbox.core.http.responses import JSON
 from agentbox.core.ids import new_trace_id
-
-# Its result is a record or plain data, sent with the first status of the route; None (204); a
-# Starlette response; or the application that serves a WebSocket.
-Handler: TypeAlias = Callable[[ApiRequest], Awaitable[Any]]
-
-
-@cache
-def resolve_handler(name: str) -> Handler:
-    """`beads.claim` is `claim` of `agentbox.api.endpoints.beads`. Raises AttributeError or
-    ImportError (a bug).
-    """
-    module, function = name.split(".")
-    handler: Handler = getattr(import_module(f"agentbox.api.endpoints.{module}"), function)
-    return handler
 
 
 class Endpoint:
-    """Serves one route. Every refusal is raised as a typed error."""
+    """Serves one operation. Every refusal is raised as a typed error."""
 
-    def __init__(self, services: Services, route: Route) -> None:
-        self.route = route
-        self._services = services
-        self._hosts, self._probe_hosts = allowed_hosts(services.plan), probe_hosts(services.plan)
+    def __init__(
+        self,
+        access: RequestAccess,
+        plans: PlanSource,
+        group: Group,
+        resource: Resource,
+        row: Operation,
+    ) -> None:
+        self.route = route = resource.route(row)
+        self._access, self._plans = access, plans
+        self._group, self._resource, self._row = group, resource, row
         self._accepted = (JSON, *CLOUD_TYPES) if route.name == "append_events" else (JSON,)
 
     @cached_property
     def _handler(self) -> Handler:
-        """Its module is imported at the first request, not at the start."""
-        return resolve_handler(self.route.handler)
+        """Made at the first request, not at the start."""
+        return Handler(self._group, self._resource, self._row)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         route, headers = self.route, scope["state"]["headers"]
         incoming = scope["state"]["body"] = BodyReader(scope, receive, headers)
         check_duplicates(scope["headers"])
-        caller = self._authorize(headers)
+        caller = self._access.authorize(route, headers)
         if route.socket != (scope["type"] == "websocket"):
             raise invalid(
                 "Upgrade", "must be websocket" if route.socket else "is not supported for this path"
             )
-        query = _query(route, scope["query_string"])
+        # On a probe it is ignored.
+        query = {} if route.is_probe else parse_query(scope["query_string"], route.query)
         body = None
         if route.body_limit == 0:
             reject_body(headers)
         elif route.media == "json":
-            cap = self._services.plan.api.max_body if route.body_limit is None else route.body_limit
+            limit = route.body_limit
+            cap = self._plans.current.api.max_body if limit is None else limit
             body = await incoming.read_json(cap, self._accepted)
         request = ApiRequest(
-            services=self._services,
             route=route,
             method=scope.get("method", "GET"),
             parameters=scope["path_params"],
@@ -90,38 +74,10 @@ class Endpoint:
             caller=caller,
         )
         with as_caller(_context(caller, headers, scope["state"]["request_id"])):
-            result = await self._handler(request)
-            response = result if callable(result) else self._response(result)
+            response = await self._handler(request)
             if isinstance(response, Response) and is_unread(scope):
                 response.headers["connection"] = "close"
             await response(scope, receive, send)
-
-    def _response(self, result: object) -> Response:
-        if result is None:
-            return Response(status_code=204)
-        return RecordResponse(result, self.route.statuses[0])
-
-    def _authorize(self, headers: dict[str, str]) -> Caller:
-        """The caller. Probes are public, under any address and the box's names; every other route
-        checks Host strictly.
-        """
-        route, services = self.route, self._services
-        if route.is_probe:
-            check_probe_host(headers, self._probe_hosts)
-            return ANONYMOUS
-        check_host(headers, self._hosts)
-        caller = ANONYMOUS
-        if not route.is_public:
-            caller = services.authenticator.authenticate(
-                headers.get("authorization"), include_ended=SESSION in route.scope
-            )
-            caller = resolve_on_behalf(caller, headers, route)
-        services.rates.acquire(caller)
-        services.agent_rates.acquire(caller, route, headers)
-        require(caller, route.scope)
-        if route.media == "json":
-            check_accept(headers, STREAM if route.stream else JSON)
-        return caller
 
 
 def is_unread(scope: Scope) -> bool:
@@ -142,20 +98,3 @@ def _context(caller: Caller, headers: dict[str, str], request_id: str) -> CallCo
         session_id=caller.session_id or None,
         trace_id=trace,
     )
-
-
-def _query(route: Route, raw: bytes) -> dict[str, str]:
-    """The query string. On a probe it is ignored. Starlette's parser would replace invalid UTF-8
-    and merge repeated names.
-    """
-    if route.is_probe:
-        return {}
-    try:
-        pairs = parse_qsl(raw.decode("latin-1"), keep_blank_values=True, errors="strict")
-    except UnicodeDecodeError:
-        raise invalid("?", "is not valid UTF-8") from None
-    if unknown := [name for name, _ in pairs if name not in route.query]:
-        raise invalid(f"?{unknown[0]}", "is unknown")
-    if len(query := dict(pairs)) < len(pairs):
-        raise invalid("?", "has a duplicate parameter")
-    return query

@@ -60,7 +60,6 @@ def make_requirements(
     boot_id: str,
     slots: Callable[[], Mapping[str, SlotState]],
     recorded_sentinel: Callable[[], str | None],
-    on_shutdown: Callable[[], None],
     canaries: Callable[[], CanaryReport | None] | None = None,
     hooks: Hooks | None = None,
 ) -> BoxRequirements:
@@ -85,5 +84,5 @@ def make_requirements(
         paths=PathsRequirement(paths, plan),
         sandbox=SandboxRequirement(canaries) if canaries else None,
         artifacts=artifacts,
-        draining=DrainingRequirement(paths, on_shutdown),
+        draining=DrainingRequirement(paths),
     )

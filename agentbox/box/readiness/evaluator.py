@@ -40,13 +40,12 @@ class Evaluator:
     def __init__(
         self,
         requirements: Sequence[Requirement],
-        on_change: Callable[[Verdict, Verdict], None],
         *,
         clock_scale: float = 1.0,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._requirements = tuple(requirements)
-        self._on_change = on_change
+        self._subscribers: list[Callable[[Verdict, Verdict], None]] = []
         self._scale = clock_scale
         self._monotonic = monotonic
         self._results: dict[str, _Result] = {}
@@ -67,6 +66,10 @@ class Evaluator:
             return self._verdict
         missing = self._verdict.missing if not self._verdict.ready else ()
         return replace(self._verdict, ready=False, since=None, missing=(*missing, STALLED))
+
+    def subscribe(self, changed: Callable[[Verdict, Verdict], None]) -> None:
+        """Calls `changed` with the old and the new verdict at each change."""
+        self._subscribers.append(changed)
 
     def drain(self) -> None:
         """Not ready from now on, permanently."""
@@ -168,7 +171,8 @@ class Evaluator:
             missing,
             self._verdict.degraded,
         ):
-            self._on_change(previous, self._verdict)
+            for changed in self._subscribers:
+                changed(previous, self._verdict)
 
     def _evidence(self) -> dict[str, Any]:
         evidence: dict[str, Any] = {}

@@ -65,7 +65,6 @@ AGENTS = Resource(
             "GET /v1/agents",
             "Agents by filter.",
             route="list_agents",
-            handler="list_agents",
             agent=tool(
                 "agent/list",
                 "Lists agents that you started.",

@@ -117,7 +117,6 @@ BEADS = Resource(
             "GET /v1/beads",
             "Beads by filter, in order of id.",
             route="list_beads",
-            handler="list_beads",
             agent=tool(
                 "bead/list",
                 "Lists beads that you created; with parent_id the children of one of your "

@@ -36,7 +36,6 @@ EVENTS = Resource(
             "GET /v1/events/stream",
             "Live events, after `since` or Last-Event-ID; by default from now on.",
             route="stream_events",
-            handler="stream",
         ),
         read(
             "head",

@@ -49,7 +49,6 @@ MEMORY = Resource(
             "Entries of a namespace in order of their keys. `filter` is a filter on metadata, as "
             "JSON.",
             route="list_memory",
-            handler="list_entries",
             agent=tool("memory/list", "Lists your entries by key.", without=("ns", "filter")),
         ),
         _read(

@@ -13,8 +13,8 @@ from agentbox.contracts.resource import Resource
 _PATH = "/v1/pods/{path*}"
 _CONDITIONS = ("If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since")
 # The part of a container's members that a reader asks for.
-_MEMBERS = (
-    Member(name="limit", annotation=PageSize, required=False),
+MEMBERS = (
+    Member(name="limit", annotation=PageSize, required=False, default=100),
     Member(name="cursor", annotation=Cursor, required=False),
 )
 _read = partial(operation.read, deadline_s=30)
@@ -68,7 +68,7 @@ PODS = Resource(
             route="read_pod",
             statuses=(200, 206, 304, 412, 416),
             headers=(*_CONDITIONS, "Range", "If-Range"),
-            extra=_MEMBERS,
+            extra=MEMBERS,
             response="Body",
             media="any",
             agent=OWN,

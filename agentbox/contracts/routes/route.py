@@ -12,8 +12,8 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """One HTTP route. `scope`: all are required; empty = public. `handler` is `<module>.<function>`
-    in the API's endpoints; `request` and `response` are names of records ("" = no body), shared by
+    """One HTTP route. `scope`: all are required; empty = public. `handler` is `<group>.<operation>`
+    of the API's endpoints; `request` and `response` are names of records ("" = no body), shared by
     server and clients. `query` lists the allowed query parameters. `body_limit` is in bytes: 0 = no
     body, None = `api.max_body`. A `stream` returns server-sent events, an `error` event is a
     problem; a `socket` is a GET that becomes a WebSocket, errors before that are problems. With

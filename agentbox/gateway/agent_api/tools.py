@@ -4,15 +4,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, get_args, get_origin
+from typing import Any, Final, get_origin
 
 from agentbox.contracts.operation import AgentAccess, Member, Operation
 from agentbox.contracts.operations.agents import AGENTS
 from agentbox.contracts.operations.beads import BEADS
 from agentbox.contracts.operations.events import EVENTS
 from agentbox.contracts.operations.memory import MEMORY
-from agentbox.contracts.resource import Resource, without_none
-from agentbox.core.records.bounds import SchemaKeywords
+from agentbox.contracts.resource import Resource, split_annotation
 from agentbox.core.records.wire import JsonObj, JsonValue
 
 Schema = Mapping[str, Any]
@@ -111,13 +110,7 @@ def _type(member: Member) -> Schema:
     """The JSON type of an argument, without the bounds: the API checks those. A list in a query is
     one text.
     """
-    kind: Any = without_none(member.annotation)
-    keywords: dict[str, Any] = {}
-    while get_origin(kind) is Annotated:
-        inner, *marks = get_args(kind)
-        for mark in marks:
-            keywords |= mark.keywords if isinstance(mark, SchemaKeywords) else {}
-        kind = without_none(inner)
+    kind, keywords = split_annotation(member.annotation)
     if kind is int:
         return COUNT if keywords.get("minimum", 0) >= 0 else INTEGER
     if kind is float:

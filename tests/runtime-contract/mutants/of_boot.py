@@ -49,7 +49,7 @@ EVERY_PATH_IS_FINE = module(
 )
 ALWAYS_READY = module("agentbox.api.endpoints.probes", "    if verdict.ready:\n", "    if True:\n")
 NOTIFIES_EARLY = module(
-    "agentbox.api.server", "(lambda: _notify(services))", "(_notify(services) or (lambda: None))"
+    "agentbox.api.server", "(lambda: _notify(api))", "(_notify(api) or (lambda: None))"
 )
 CHECKS_PASS = module(
     "agentbox.box.readiness.evaluator",

@@ -59,7 +59,9 @@ class Box:
         configs = {s: self.config(s, chosen[s], s in required, **options.get(s, {})) for s in SLOTS}
         guard = build_redactor(tables.privacy(**(privacy or {"enabled": False})))
         given = Deps(metrics=self.metrics, **(deps or {}))
-        return Slots(configs, given, guard, timing=timing, spans=spans, on_change=self._changed)
+        slots = Slots(configs, given, guard, timing=timing, spans=spans)
+        slots.subscribe(self._changed)
+        return slots
 
     def _changed(self):
         self.changes += 1

@@ -62,7 +62,7 @@ class Parcels(Protocol):
 SEND = write(
     "send", "POST /v1/parcels/{id}", "Sends.", statuses=(201, 200), redact=("/weight",), agent=OWN
 )
-LIST = read("list", "GET /v1/parcels", "Lists.", route="list_parcels", handler="list_all")
+LIST = read("list", "GET /v1/parcels", "Lists.", route="list_parcels")
 REMOVE = write("remove", "DELETE /v1/parcels/{id}", "Removes.", statuses=(204,), scope=("admin",))
 
 
@@ -77,7 +77,7 @@ def test_a_route_follows_from_row_and_method() -> None:
     assert (send.scope, send.handler) == (("parcels:write",), "parcels.send")
     assert (send.request, send.response, send.body_limit) == ("SendBody", "Parcel", None)
     assert (send.headers, send.query, send.agents) == (("Idempotency-Key",), (), True)
-    assert (found.name, found.handler) == ("list_parcels", "parcels.list_all")
+    assert (found.name, found.handler) == ("list_parcels", "parcels.list")
     assert (found.scope, found.response) == (("parcels:read",), "Page[Parcel]")
     assert found.query == ("colour", "size", "limit")
     assert (remove.scope, remove.response, remove.request, remove.body_limit) == (

@@ -62,9 +62,9 @@ async def watched(box: PrefixBox, port: int) -> AsyncIterator[Watched]:
         boot_id=event["boot_id"],
         slots=dict,
         recorded_sentinel=lambda: None,
-        on_shutdown=lambda: shutdowns.append(True),
     )
-    evaluator = Evaluator(standard.all, lambda _old, _new: None)
+    standard.draining.subscribe(lambda: shutdowns.append(True))
+    evaluator = Evaluator(standard.all)
     task = asyncio.create_task(evaluator.run())
     try:
         yield Watched(box, plan, evaluator, standard, shutdowns)

@@ -43,9 +43,8 @@ async def running(
     *requirements: Requirement, scale: float = 1.0
 ) -> AsyncIterator[tuple[Evaluator, Changes]]:
     changes: Changes = []
-    evaluator = Evaluator(
-        requirements, lambda old, new: changes.append((old.ready, new.ready)), clock_scale=scale
-    )
+    evaluator = Evaluator(requirements, clock_scale=scale)
+    evaluator.subscribe(lambda old, new: changes.append((old.ready, new.ready)))
     task = asyncio.create_task(evaluator.run())
     try:
         yield evaluator, changes
@@ -64,7 +63,7 @@ async def until(condition: Callable[[], object], seconds: float = 20) -> None:
 
 async def test_before_the_first_check_the_sentinel_is_missing() -> None:
     """Before the first check the sentinel is missing."""
-    evaluator = Evaluator([Switch("a", title="a:good"), Switch("b")], lambda _old, _new: None)
+    evaluator = Evaluator([Switch("a", title="a:good"), Switch("b")])
     verdict = evaluator.verdict
     assert (verdict.ready, verdict.since, verdict.missing) == (
         False,
@@ -157,7 +156,7 @@ async def test_draining_is_at_once_and_for_good() -> None:
 async def test_an_evaluator_that_does_not_come_round_is_named() -> None:
     """An evaluator that makes no progress is named."""
     now = 0.0
-    evaluator = Evaluator([Switch("a")], lambda _old, _new: None, monotonic=lambda: now)
+    evaluator = Evaluator([Switch("a")], monotonic=lambda: now)
     task = asyncio.create_task(evaluator.run())
     await until(lambda: evaluator.verdict.ready)
     task.cancel()

@@ -21,7 +21,7 @@ async def main():
     root = Path(sys.argv[1])
     (root / "workspace").mkdir()
     mount("-t", "tmpfs", "none", str(root / "workspace"))
-    evaluator = Evaluator([PathsRequirement(Paths(root), make_plan(1, (), writable_roots=("/workspace",)))], lambda a, b: None)
+    evaluator = Evaluator([PathsRequirement(Paths(root), make_plan(1, (), writable_roots=("/workspace",)))])
     task = asyncio.create_task(evaluator.run())
     async def until(ready):
         begun = time.monotonic()

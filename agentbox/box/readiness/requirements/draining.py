@@ -15,7 +15,7 @@ _ENDING = ("SHUTDOWN", "RESTARTING")
 
 
 class DrainingRequirement(DirectoryWatch, Requirement):
-    """Asks supervisord every second, and when a program removes its note. `on_shutdown` is called
+    """Asks supervisord every second, and when a program removes its note. Subscribers are called
     once, when a shutdown is first seen: supervisord stops programs from the last to the first, so
     the API knows long before its own SIGTERM.
     """
@@ -23,12 +23,16 @@ class DrainingRequirement(DirectoryWatch, Requirement):
     family = "draining"
     period = 1.0
 
-    def __init__(self, paths: Paths, on_shutdown: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, paths: Paths) -> None:
         self._paths = paths
         self._client = SupervisorClient(paths)
         self._query: DaemonThreadRunner[str] = DaemonThreadRunner("readiness-draining")
-        self._on_shutdown = on_shutdown
+        self._subscribers: list[Callable[[], object]] = []
         self._shutdown_seen = False
+
+    def subscribe(self, shut_down: Callable[[], object]) -> None:
+        """Calls `shut_down` when a shutdown is first seen."""
+        self._subscribers.append(shut_down)
 
     def attach(self, wake: Wake) -> None:
         self._events = DirectoryEvents(self._paths.ready_dir, DELETE, lambda _names: wake())
@@ -41,7 +45,8 @@ class DrainingRequirement(DirectoryWatch, Requirement):
             state = ""
         if state in _ENDING and not self._shutdown_seen:
             self._shutdown_seen = True
-            self._on_shutdown()
+            for shut_down in self._subscribers:
+                shut_down()
         return (DRAINING,) if self._shutdown_seen else ()
 
     def missing_on_timeout(self) -> tuple[str, ...]:

@@ -1,0 +1,45 @@
+"""The background work of a box, as its plan demands."""
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+
+from agentbox.adapters.runtime.slots import Slots
+from agentbox.api.background.agent_events import journal_agent_events
+from agentbox.api.background.autostart import autostart, autostart_names
+from agentbox.api.background.background_work import Job
+from agentbox.api.background.canaries import CanaryWatcher
+from agentbox.api.background.denials import follow_denials
+from agentbox.api.background.state_sweep import sweep
+from agentbox.api.metrics.box_metrics import BoxMetrics
+from agentbox.api.plan_source import PlanSource
+from agentbox.box.readiness.box_requirements import proves_sandbox
+from agentbox.core.paths import Paths
+
+
+def make_jobs(
+    plans: PlanSource,
+    paths: Paths,
+    boot_id: str,
+    slots: Slots,
+    metrics: BoxMetrics,
+    canaries: CanaryWatcher,
+    ready_once: asyncio.Event,
+) -> Mapping[str, Job]:
+    """By the names under which failures are logged. `ready_once` is set when the box is ready for
+    the first time.
+    """
+    plan = plans.current
+    jobs: dict[str, Job] = {
+        "record of agents": partial(
+            journal_agent_events, plan, paths, slots, metrics.limit_counters
+        ),
+        "denial counters": partial(follow_denials, slots, metrics.denials),
+    }
+    if autostart_names(plan):
+        jobs["autostart"] = partial(autostart, plans, boot_id, slots.orchestrator, ready_once)
+    if plan.slots["orchestrator"].use == "local-process":
+        jobs["state sweep"] = partial(sweep, slots, plans, ready_once if boot_id else None)
+    if proves_sandbox(plan):
+        jobs["canary reports"] = canaries.follow
+    return jobs
