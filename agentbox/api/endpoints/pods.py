@@ -33,6 +33,8 @@ from agentbox.core.slot_errors import (
     ValidationError,
     ValueTooLarge,
 )
+from agentbox.manifest.slot_options import ObjectLimit
+from agentbox.plan.slots import slot_options
 
 DEFAULT_TYPE = "application/octet-stream"
 MAX_BUFFERED = 1 << 20  # bytes: a body up to this size is buffered
