@@ -37,8 +37,7 @@ class RequiredSlotFailed(AgentboxError):
 class Slots:
     """`start` opens the slots, `stop` closes them. The proxies exist from the beginning and raise
     SlotUnavailable until their slot is open. `agent_host` is what the peer of the orchestrator slot
-    offers beside it. Raises UnknownAdapterImpl for an unknown
-    implementation."""
+    offers beside it. Raises UnknownAdapterImpl for an unknown implementation."""
 
     def __init__(
         self,
