@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
 from agentbox.agents.admission.admit import Requester, admit
-from agentbox.agents.admission.draft import Inputs, Parent, Usage
+from agentbox.agents.admission.draft import HostUsage, Inputs, Parent
 from agentbox.contracts.orchestrator import AgentSpec, Constraint
 from agentbox.core.paths import Paths
 from agentbox.policy.rights.authorization import PRINCIPAL
@@ -51,7 +51,7 @@ def spawns() -> dict[str, Callable[[], Any]]:
         policies=plan.policies,
         egress_allow=plan.reach.allow,
     )
-    usage = Usage(open_files=10_000, disk_free=_GIB, disk_size=_GIB)
+    usage = HostUsage(open_files=10_000, disk_free=_GIB, disk_size=_GIB)
     operator = Requester(principal="urn:operator", request_id="1")
     inputs = Inputs(config=config, now=time.time(), usage=usage)
     lead = admit(AgentSpec(name="lead", agent="lead"), operator, inputs)

@@ -50,7 +50,7 @@ class Parent:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Usage:
+class HostUsage:
     """What the host has, and what its agents use of it. The default admits nobody."""
 
     running: Mapping[str, int] = field(
@@ -70,7 +70,7 @@ class Inputs:
     now: float
     once: bool = False
     parent: Parent | None = None
-    usage: Usage = Usage()
+    usage: HostUsage = HostUsage()
 
 
 @dataclass(frozen=True, kw_only=True)

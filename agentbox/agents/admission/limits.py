@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 
-from agentbox.agents.admission.draft import Draft, Inputs, Usage
+from agentbox.agents.admission.draft import Draft, HostUsage, Inputs
 from agentbox.contracts.orchestrator import Limits
 from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.policy.limits.registry import FREE_RESERVE
@@ -64,7 +64,7 @@ def max_exceeded(key: str, observed: int, cap: int) -> QuotaExceeded:
     )
 
 
-def _check_disk(usage: Usage) -> None:
+def _check_disk(usage: HostUsage) -> None:
     """Reserve part of the disk shared by agents and box for the box; a quarter of a small file
     system."""
     reserve = min(FREE_RESERVE, usage.disk_size // 4)

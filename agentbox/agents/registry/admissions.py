@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 from agentbox.agents.admission.admit import Requester, admit
-from agentbox.agents.admission.draft import Inputs, Parent, Usage
+from agentbox.agents.admission.draft import HostUsage, Inputs, Parent
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.states.state import StoredState
@@ -72,9 +72,9 @@ def _parent(entry: AgentRecord) -> Parent:
     )
 
 
-def _usage(host: HostState) -> Usage:
+def _usage(host: HostState) -> HostUsage:
     disk = os.statvfs(host.config.paths.state)
-    return Usage(
+    return HostUsage(
         running=Counter(entry.grant_set.agent for entry in host.entries.values() if not entry.over),
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         disk_free=disk.f_bavail * disk.f_frsize,

@@ -17,7 +17,7 @@ from agentbox.agents.runs import exits, home, restart
 from agentbox.agents.runs.confinement import workspace_path
 from agentbox.agents.runs.launch_spec import build_launch
 from agentbox.agents.runs.limits import BREACHED, LimitWatch
-from agentbox.agents.runs.output import AgentOutput
+from agentbox.agents.runs.output import OutputRecorder
 from agentbox.agents.runs.stdin import Stdin, StdinClosed
 from agentbox.agents.streams.stream_log import StreamLog
 from agentbox.contracts.orchestrator import AgentState, ExitRecord
@@ -40,7 +40,7 @@ class AgentRunner:
         self.host, self.entry, self.stream = host, entry, stream
         self.stdin: Stdin | None = None
         self.attached = False
-        self.output = AgentOutput(entry, stream)
+        self.output = OutputRecorder(entry, stream)
         self._limits = LimitWatch(entry, self._on_limit)
         self._pending_events: list[LifecycleEvent] = []  # saved with the end of this generation
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()

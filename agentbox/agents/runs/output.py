@@ -15,7 +15,7 @@ from agentbox.sandbox.launcher.client import AgentProcess
 log = structlog.get_logger()
 
 
-class AgentOutput:
+class OutputRecorder:
     """Over all generations. `on_output` receives each piece of output before it is stored."""
 
     def __init__(self, entry: AgentRecord, stream: StreamLog) -> None:

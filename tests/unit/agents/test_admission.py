@@ -19,7 +19,7 @@ from support.admission import (
 )
 
 from agentbox.agents.admission.admit import STEPS, admit
-from agentbox.agents.admission.draft import Inputs, Requester, Usage
+from agentbox.agents.admission.draft import HostUsage, Inputs, Requester
 from agentbox.contracts.orchestrator import AgentSpec, Constraint, Limits
 from agentbox.core.slot_errors import AdapterError, QuotaExceeded
 from agentbox.policy.limits.reserve import FILES, FILES_PER_AGENT, TASKS_PER_AGENT
@@ -208,7 +208,7 @@ def test_the_first_fault_is_told() -> None:
         profile="nothing",
         constraints=(Constraint(scope="tool", pattern="no/such"),),
     )
-    inputs = replace(INPUTS, usage=Usage(running={"lead": 3}))
+    inputs = replace(INPUTS, usage=HostUsage(running={"lead": 3}))
     poor = replace(PARENT, grant_set=replace(PARENT.grant_set, grants=()))
     told = []
     for spec_repair, inputs_repair in (
@@ -242,7 +242,7 @@ def test_the_capacities_have_an_order() -> None:
     """Of several that are used up, the first is told: the slot's, then the box's, then the table's."""
     config, usage, told = (
         replace(CONFIG, box_tasks=TASKS_PER_AGENT),
-        Usage(running={"lead": 3}, disk_size=100),
+        HostUsage(running={"lead": 3}, disk_size=100),
         [],
     )
     for config_repair, usage_repair in (

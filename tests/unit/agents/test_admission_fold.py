@@ -24,7 +24,7 @@ from support.admission import (
 
 import agentbox.agents.admission
 from agentbox.agents.admission.admit import UNCOUNTED, admit
-from agentbox.agents.admission.draft import Draft, Usage
+from agentbox.agents.admission.draft import Draft, HostUsage
 from agentbox.contracts.orchestrator import Constraint, Limits
 from agentbox.core.slot_errors import AdapterError
 
@@ -62,8 +62,8 @@ def test_an_admin_exceeds_limits_and_the_manifest() -> None:
     spec = replace(LEAD, argv=("true",), limits=Limits(fds=4096))
     assert admit(spec, ADMIN, INPUTS).limits.fds == 4096
     with pytest.raises(AdapterError):
-        admit(spec, ADMIN, replace(INPUTS, usage=Usage()))
-    assert admit(spec, ADMIN, replace(INPUTS, usage=Usage()), UNCOUNTED).spec.argv == ("true",)
+        admit(spec, ADMIN, replace(INPUTS, usage=HostUsage()))
+    assert admit(spec, ADMIN, replace(INPUTS, usage=HostUsage()), UNCOUNTED).spec.argv == ("true",)
 
 
 EFFECTS = frozenset(
