@@ -5,8 +5,6 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import Any, Final, Self
 
-from agentbox.manifest.tables.limits import LimitsTable
-
 PASSED: Final = "passed"
 """The reply of an attack that nothing stopped."""
 ABSENT: Final = "absent: "
@@ -14,8 +12,12 @@ ABSENT: Final = "absent: "
 OFF: Final = "off: "
 """Prefix of the reason if the target is disabled in the manifest."""
 DEFAULT_LIMITS: Final[Mapping[str, int]] = {
-    name: int(getattr(LimitsTable, name))
-    for name in ("memory", "pids", "fds", "tmp", "branch_disk", "stdout")
+    "memory": 2 << 30,
+    "pids": 128,
+    "fds": 1024,
+    "tmp": 64 << 20,
+    "branch_disk": 1 << 30,
+    "stdout": 1 << 20,
 }
 """The limits of an agent if the manifest sets none."""
 LAYERS: Final = (

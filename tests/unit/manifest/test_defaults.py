@@ -11,7 +11,9 @@ import pytest
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.keys import keys
+from agentbox.manifest.tables.limits import LimitsTable
 from agentbox.manifest.types import size_bytes
+from agentbox.sandbox.attacks.case import DEFAULT_LIMITS
 
 NEUTRAL = (None, "", 0, False, True)
 """Says nothing, or switches something on or off."""
@@ -114,3 +116,8 @@ def test_no_default_is_stated_below_the_manifest() -> None:
 def test_a_default_is_found(code: str) -> None:
     """However it is stated."""
     assert len(repeated(code)) == 1
+
+
+def test_the_limits_of_attacks_are_the_defaults() -> None:
+    """The archive of attacks stands alone, so that it repeats them."""
+    assert {name: getattr(LimitsTable(), name) for name in DEFAULT_LIMITS} == DEFAULT_LIMITS
