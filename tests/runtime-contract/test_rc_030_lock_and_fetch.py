@@ -255,8 +255,7 @@ def test_rc_030_broken_download_resumes(locked: Checkout, mirror: Mirror) -> Non
 
 
 def test_rc_030_interrupted_fetch_resumes(locked: Checkout, mirror: Mirror) -> None:
-    """Ctrl-C in the middle: exit 130, received bytes are stored, the next fetch requests only the
-    rest."""
+    """Ctrl-C in the middle: exit 130, received bytes are stored, the next fetch requests the rest."""
     perl = mirror.file("perl_*_amd64.deb")
     mirror.hold(perl.name, 100_000)
     running = locked.start("fetch")
@@ -281,8 +280,7 @@ def test_rc_030_two_at_once(locked: Checkout, mirror: Mirror) -> None:
 
 
 def started(checkout: Checkout, *arguments: str) -> str:
-    """The output of a build up to Nix. The tiny packages have no Python, so the build itself cannot
-    succeed."""
+    """The output of a build up to Nix. The tiny packages have no Python, so the build fails."""
     running = checkout.start(*arguments)
     said, _ = running.communicate(timeout=120)
     assert running.returncode not in (3, 4, 5), said

@@ -1,5 +1,4 @@
-"""Whatever is spawned, restricted, revoked, expired or restarted, in any order: no agent has a
-right that its parent lacks."""
+"""After any order of spawns, revocations and restarts no agent has a right its parent lacks."""
 
 import asyncio
 import json
@@ -38,8 +37,7 @@ PLAN = plan_of(MANIFEST)
 
 
 class RightsMachine(RuleBasedStateMachine):
-    """Agents without processes: their rows, authorizations and what the gateway derives from them
-    are the real ones."""
+    """Agents without processes: rows, authorizations and the gateway's view of them are real."""
 
     @initialize()
     def begin(self) -> None:
