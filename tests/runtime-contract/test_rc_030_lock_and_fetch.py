@@ -46,7 +46,8 @@ def moved_mirror(mirror: Mirror) -> None:
 
 
 def test_rc_030_lock_holds_the_closure(checkout: Checkout, mirror: Mirror) -> None:
-    """`lock` writes the closure of both sources with the requesters, under the target's markers, and no host name."""
+    """`lock` writes the closure of both sources with the requesters, under the target's markers,
+    and no host name."""
     said = checkout.run("lock")
     lock = parse_lock(checkout.lock)
     assert {row.name: row.features for row in lock.debian["amd64"]} == {
@@ -140,7 +141,8 @@ def test_rc_030_other_bytes(
 
 
 def test_rc_030_offline(locked: Checkout, mirror: Mirror) -> None:
-    """Offline with some files missing: exit 4, how many, how much and which. With all of them no network is used."""
+    """Offline with some files missing: exit 4, how many, how much and which. With all of them no
+    network is used."""
     mirror.stop()
     for arguments in (("fetch", "--offline"), ("fetch",), ("build",), ("build", "--locked")):
         said = locked.run(*arguments, code=4)
@@ -253,7 +255,7 @@ def test_rc_030_broken_download_resumes(locked: Checkout, mirror: Mirror) -> Non
 
 
 def test_rc_030_interrupted_fetch_resumes(locked: Checkout, mirror: Mirror) -> None:
-    """Ctrl-C in the middle: exit 130, received bytes are stored, the next fetch requests only the rest."""
+    """Ctrl-C in the middle: exit 130, received bytes are stored, the next fetch requests the rest."""
     perl = mirror.file("perl_*_amd64.deb")
     mirror.hold(perl.name, 100_000)
     running = locked.start("fetch")
@@ -278,8 +280,7 @@ def test_rc_030_two_at_once(locked: Checkout, mirror: Mirror) -> None:
 
 
 def started(checkout: Checkout, *arguments: str) -> str:
-    """The output of a build up to Nix. The tiny packages have no Python, so the build itself cannot
-    succeed."""
+    """The output of a build up to Nix. The tiny packages have no Python, so the build fails."""
     running = checkout.start(*arguments)
     said, _ = running.communicate(timeout=120)
     assert running.returncode not in (3, 4, 5), said

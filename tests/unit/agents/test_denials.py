@@ -137,8 +137,7 @@ async def test_details_are_escaped_and_cut(host: HostState, ledger: DenialLedger
 async def test_a_start_that_was_refused_counts_by_its_rule(
     host: HostState, ledger: DenialLedger
 ) -> None:
-    """Under the requested name; in the journal under the parent, if there is one. A failure is not
-    a denial."""
+    """Under the requested name; in the journal under the parent, if any. A failure is no denial."""
     add_agent(host, "a", "parent")
     child = AgentSpec(name="child", argv=("true",), profile="unrestricted", parent_id="a")
     alone = AgentSpec(name="alone", argv=("true",), profile="sandboxed")

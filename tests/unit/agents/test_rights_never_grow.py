@@ -1,5 +1,4 @@
-"""Whatever is spawned, restricted, revoked, expired or restarted, in any order: no agent has a
-right that its parent lacks."""
+"""After any order of spawns, revocations and restarts no agent has a right its parent lacks."""
 
 import asyncio
 import json
