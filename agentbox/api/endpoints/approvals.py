@@ -7,7 +7,7 @@ from agentbox.api.auth.access import Caller
 from agentbox.contracts.approvals import Approval, Approvals, Verdict
 
 
-class ApprovalEndpoints:
+class ApprovalHandlers:
     """`host` raises SlotUnavailable without approvals."""
 
     def __init__(self, host: Callable[[], RpcOrchestrator]) -> None:

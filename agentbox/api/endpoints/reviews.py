@@ -9,7 +9,7 @@ from agentbox.contracts.reviews import CommitBody, Committed, Discarded, ReviewP
 _COMMIT_SECONDS = 600.0  # a large review is written, and the replaced files are read
 
 
-class ReviewEndpoints:
+class ReviewHandlers:
     """`host` raises SlotUnavailable without reviews."""
 
     def __init__(self, host: Callable[[], RpcOrchestrator]) -> None:
