@@ -29,14 +29,14 @@ from agentbox.api.background.jobs import make_jobs
 from agentbox.api.background.readiness_changes import ReadinessChanges
 from agentbox.api.background.test_hooks import slot_open_hook
 from agentbox.api.boot_facts import load_boot_facts
-from agentbox.api.endpoints.box import BoxEndpoints
-from agentbox.api.endpoints.health import HealthReport
-from agentbox.api.endpoints.mesh import MeshEndpoints
-from agentbox.api.endpoints.meta import MetaReport
-from agentbox.api.endpoints.pages import PageEndpoints
-from agentbox.api.endpoints.probes import ProbeEndpoints
-from agentbox.api.endpoints.tasks import TaskEndpoints
-from agentbox.api.endpoints.tokens import TokenEndpoints
+from agentbox.api.endpoints.box import BoxHandlers
+from agentbox.api.endpoints.health import HealthReporter
+from agentbox.api.endpoints.mesh import MeshHandlers
+from agentbox.api.endpoints.meta import MetaReporter
+from agentbox.api.endpoints.pages import PageHandlers
+from agentbox.api.endpoints.probes import ProbeHandlers
+from agentbox.api.endpoints.tasks import TaskHandlers
+from agentbox.api.endpoints.tokens import TokenHandlers
 from agentbox.api.http.asgi import Applications
 from agentbox.api.http.handler import Group
 from agentbox.api.http.livez import Uptime
@@ -177,7 +177,7 @@ def build(
     drain = Drain(evaluator, tasks, slots, shutdown, plans, boot_log, closing)
     requirements.draining.subscribe(partial(drain.begin, "supervisord is shutting down"))
 
-    health = HealthReport(
+    health = HealthReporter(
         uptime,
         boot,
         evaluator,
@@ -189,16 +189,16 @@ def build(
         ready_once,
         dev=plan.dev,
     )
-    meta = MetaReport(plans, boot, slots, watch)
+    meta = MetaReporter(plans, boot, slots, watch)
     applier = ManifestApplier(paths, plans, slots, mesh.overlay)
     groups = {
         **slot_groups(slots, plans, closing),
-        "probes": Group(ProbeEndpoints(uptime, boot, evaluator, health, meta, registry)),
-        "box": Group(BoxEndpoints(paths, drain, applier)),
-        "pages": Group(PageEndpoints()),
-        "tasks": Group(TaskEndpoints(tasks, closing)),
-        "tokens": Group(TokenEndpoints(tokens, slots.journal)),
-        "mesh": Group(MeshEndpoints(mesh, outbox)),
+        "probes": Group(ProbeHandlers(uptime, boot, evaluator, health, meta, registry)),
+        "box": Group(BoxHandlers(paths, drain, applier)),
+        "pages": Group(PageHandlers()),
+        "tasks": Group(TaskHandlers(tasks, closing)),
+        "tokens": Group(TokenHandlers(tokens, slots.journal)),
+        "mesh": Group(MeshHandlers(mesh, outbox)),
     }
     access = RequestAccess(authenticator, plans.current)
     applications = Applications(access, plans, groups, uptime, http_metrics)

@@ -19,7 +19,7 @@ POLL_SECONDS = 0.5
 _log = structlog.get_logger()
 
 
-class Process(Protocol):
+class SupervisedProcess(Protocol):
     """A supervised process; `pid` is 0 while it does not run."""
 
     @property
@@ -30,7 +30,7 @@ class Programs(Protocol):
     """The supervised programs by name."""
 
     @property
-    def processes(self) -> Mapping[str, Process]: ...
+    def processes(self) -> Mapping[str, SupervisedProcess]: ...
 
 
 class BootWatch:

@@ -30,7 +30,7 @@ from agentbox.core.records.wire import to_wire
 from agentbox.core.slot_errors import PermissionDenied
 
 
-class AgentEndpoints:
+class AgentHandlers:
     """An agent may use the agents that it started. `closing` ends streams and attachments."""
 
     def __init__(self, orchestrator: Orchestrator, closing: asyncio.Event) -> None:

@@ -5,7 +5,7 @@ from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.approvals import Approval, Approvals, Verdict
 
 
-class ApprovalEndpoints:
+class ApprovalHandlers:
     """Raises SlotUnavailable without approvals."""
 
     def __init__(self, host: AgentHost) -> None:

@@ -12,7 +12,7 @@ from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonValue
 
 
-class BeadEndpoints:
+class BeadHandlers:
     """An agent's calls are restricted to its own beads."""
 
     def __init__(self, beads: Beads, ownership: BeadOwnership) -> None:

@@ -9,20 +9,19 @@ from typing import Any
 from agentbox.api.background.apply import ManifestApplier
 from agentbox.api.background.drain import Drain
 from agentbox.box.supervision.events import read_events
-from agentbox.box.supervision.timeline import boot_report
 from agentbox.contracts.box import Applied, Draining
 from agentbox.core.files.atomic import read_json
 from agentbox.core.paths import Paths
 
 
-class BoxEndpoints:
+class BoxHandlers:
     """The API's description, the boot, and changes of the box as a whole."""
 
     def __init__(self, paths: Paths, drain: Drain, applier: ManifestApplier) -> None:
         self._paths, self._drain, self._applier = paths, drain, applier
 
     async def openapi(self) -> Mapping[str, Any]:
-        # Needs all records and their schemas: few readers pay for them, not each start.
+        # As in `_boot`: it needs all records and their schemas.
         from agentbox.api.openapi import document
 
         return document()
@@ -43,6 +42,9 @@ class BoxEndpoints:
 
 
 def _boot(paths: Paths, boot_id: str) -> dict[str, Any]:
+    # Its records take some milliseconds to define: few readers pay for them, not each start.
+    from agentbox.box.supervision.timeline import boot_report
+
     return {
         "record": read_json(paths.boot_record),
         "phases": _lines(paths.phases),

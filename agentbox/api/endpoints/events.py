@@ -32,7 +32,7 @@ from agentbox.core.slot_errors import NotFound, PermissionDenied
 _SEQ = re.compile(r"[0-9]{1,15}")
 
 
-class EventEndpoints:
+class EventHandlers:
     """`connect_approver` registers an approver that follows the events, until its result is called;
     `closing` ends streams.
     """

@@ -30,7 +30,7 @@ class Drainable(Protocol):
     def started(self) -> bool: ...
 
 
-class HealthReport:
+class HealthReporter:
     """The body of `/health`. `ready_once` is set once the box was ready; `dev`: a box with sources
     in it.
     """

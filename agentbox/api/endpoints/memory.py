@@ -7,7 +7,7 @@ from agentbox.core.records.wire import JsonObj
 from agentbox.core.slot_errors import NotFound
 
 
-class MemoryEndpoints:
+class MemoryHandlers:
     """A missing entry is 404."""
 
     def __init__(self, memory: Memory) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from agentbox.mesh.outbox.outbox import Outbox
 
 
-class MeshEndpoints:
+class MeshHandlers:
     """A box's messages may have unknown members. `outbox` is None where beads belong to this
     box.
     """

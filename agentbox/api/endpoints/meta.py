@@ -12,7 +12,7 @@ from agentbox.api.endpoints.health import image_info
 from agentbox.api.plan_source import PlanSource
 
 
-class MetaReport:
+class MetaReporter:
     """The body of `/v1/meta`."""
 
     def __init__(self, plans: PlanSource, boot: BootFacts, slots: Slots, watch: BootWatch) -> None:

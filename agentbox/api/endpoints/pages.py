@@ -7,7 +7,7 @@ from agentbox.core.http.responses import header_list
 from agentbox.core.slot_errors import NotFound
 
 
-class PageEndpoints:
+class PageHandlers:
     """The HTML pages. They contain no data of the box."""
 
     async def serve(self, name: str) -> Response:

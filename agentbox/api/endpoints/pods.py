@@ -53,7 +53,7 @@ _GUARD_HEADERS = (("Content-Security-Policy", "sandbox"), ("Cache-Control", "pri
 _MEMBERS = tuple(query_value(member) for member in MEMBERS)
 
 
-class PodEndpoints:
+class PodHandlers:
     """`capabilities` are those of the slot now."""
 
     def __init__(

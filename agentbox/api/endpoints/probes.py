@@ -7,8 +7,8 @@ from prometheus_client import CollectorRegistry
 from starlette.responses import Response
 
 from agentbox.api.boot_facts import BootFacts
-from agentbox.api.endpoints.health import HealthReport
-from agentbox.api.endpoints.meta import MetaReport
+from agentbox.api.endpoints.health import HealthReporter
+from agentbox.api.endpoints.meta import MetaReporter
 from agentbox.api.http.request import ApiRequest
 from agentbox.api.metrics.exposition import expose
 from agentbox.box.readiness.evaluator import Evaluator
@@ -16,7 +16,7 @@ from agentbox.core import clock
 from agentbox.core.http.responses import RecordResponse, header_list
 
 
-class ProbeEndpoints:
+class ProbeHandlers:
     """Public, and fast while everything else is slow."""
 
     def __init__(
@@ -24,8 +24,8 @@ class ProbeEndpoints:
         uptime: Callable[[], float],
         boot: BootFacts,
         evaluator: Evaluator,
-        health: HealthReport,
-        meta: MetaReport,
+        health: HealthReporter,
+        meta: MetaReporter,
         registry: CollectorRegistry,
     ) -> None:
         self._uptime, self._boot, self._evaluator = uptime, boot, evaluator

@@ -5,7 +5,7 @@ from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.reviews import CommitBody, Committed, Discarded, ReviewPage, Reviews
 
 
-class ReviewEndpoints:
+class ReviewHandlers:
     """Raises SlotUnavailable without reviews."""
 
     def __init__(self, host: AgentHost) -> None:

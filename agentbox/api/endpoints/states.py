@@ -20,7 +20,7 @@ from agentbox.core.records.wire import to_wire
 from agentbox.core.slot_errors import NotFound
 
 
-class StateEndpoints:
+class StateHandlers:
     """agent-host stores the states, the slots their data."""
 
     def __init__(self, slots: Slots, plans: PlanSource) -> None:

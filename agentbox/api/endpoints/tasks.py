@@ -12,7 +12,7 @@ from agentbox.contracts.tasks import TaskBody
 from agentbox.core.http.responses import EventStreamResponse
 
 
-class TaskEndpoints:
+class TaskHandlers:
     """`closing` ends the streams of logs."""
 
     def __init__(self, tasks: TaskRunner, closing: asyncio.Event) -> None:

@@ -6,7 +6,7 @@ from agentbox.api.auth.tokens import TokenStore
 from agentbox.contracts.tokens import CreatedToken, NewToken, Token, Tokens
 
 
-class TokenEndpoints:
+class TokenHandlers:
     """Each change is journalled."""
 
     def __init__(self, tokens: TokenStore, journal: Journal) -> None:

@@ -11,7 +11,7 @@ from agentbox.adapters.runtime.context import CallContext, as_caller
 from agentbox.api.auth.access import Caller
 from agentbox.api.auth.request_access import RequestAccess
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES as CLOUD_TYPES
-from agentbox.api.http.handler import Group, Handler
+from agentbox.api.http.handler import Group, OperationHandler
 from agentbox.api.http.query import parse_query
 from agentbox.api.http.request import ApiRequest
 from agentbox.api.plan_source import PlanSource
@@ -41,9 +41,9 @@ class Endpoint:
         self._accepted = (JSON, *CLOUD_TYPES) if route.name == "append_events" else (JSON,)
 
     @cached_property
-    def _handler(self) -> Handler:
+    def _handler(self) -> OperationHandler:
         """Made at the first request, not at the start."""
-        return Handler(self._group, self._resource, self._row)
+        return OperationHandler(self._group, self._resource, self._row)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         route, headers = self.route, scope["state"]["headers"]

@@ -32,7 +32,7 @@ class Group:
     checks: Mapping[str, Check] = field(default_factory=dict)
 
 
-class Handler:
+class OperationHandler:
     """Serves one operation. Raises TypeError for a group that cannot (a bug): an argument that is
     not handed on, or a call of an agent that nothing checks.
     """

@@ -7,7 +7,7 @@ import pytest
 
 from agentbox.api.app import Api
 from agentbox.api.auth.access import Caller
-from agentbox.api.http.handler import Group, Handler
+from agentbox.api.http.handler import Group, OperationHandler
 from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.operation import Operation
 from agentbox.contracts.operations.beads import BEADS
@@ -30,7 +30,7 @@ async def test_every_operation_has_exactly_one_handler(built: Api) -> None:
     unserved = {(name, method) for name, group in groups.items() for method in methods(group)}
     for resource, row in SERVED:
         group = groups[resource.endpoints]
-        Handler(group, resource, row)
+        OperationHandler(group, resource, row)
         if row.name in methods(group):
             unserved.remove((resource.endpoints, row.name))
         else:
@@ -90,10 +90,10 @@ class Slot:
 def test_a_handler_that_drops_an_argument_is_refused(name: str, message: str) -> None:
     """And one for agents without a check, where no method is there to make it."""
     with pytest.raises(TypeError, match=message):
-        Handler(Group(Forgetful(), Slot()), BEADS, BEADS.by_name[name])
+        OperationHandler(Group(Forgetful(), Slot()), BEADS, BEADS.by_name[name])
 
 
 def test_a_handler_of_the_request_may_read_it_itself() -> None:
     """It need not name the arguments."""
     assert signature(Forgetful.ready).parameters.keys() == {"self", "request"}
-    Handler(Group(Forgetful()), BEADS, BEADS.by_name["ready"])
+    OperationHandler(Group(Forgetful()), BEADS, BEADS.by_name["ready"])
