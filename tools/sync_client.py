@@ -15,18 +15,11 @@ from typing import Final
 from agentbox.core.paths import CHECKOUT
 from unasync import Rule, unasync_files
 
+from client_operations import RESOURCES
+
 SOURCE: Final = CHECKOUT / "agentbox/client/async_client"
 TARGET: Final = CHECKOUT / "agentbox/client/sync"
-MODULES: Final = (
-    "admin",
-    "agents",
-    "attach",
-    "beads",
-    "client",
-    "reviews",
-    "slots",
-    "states",
-)
+MODULES: Final = (*RESOURCES, "attach", "client", "pods")
 _HEADER: Final = "# Written by tools/sync_client.py from async_client/{name}.py.\n"
 _NAMES: Final = {"async_client": "sync", "aclose": "close", "aiter_raw": "iter_bytes"}
 _NAMES_OF: Final = {"attach": {"asyncio": "sync"}}

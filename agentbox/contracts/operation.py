@@ -94,10 +94,11 @@ class Operation:
     given; `extra` has members of it that are no arguments, `body_text` replaces the method's
     docstring as its description. `body_limit` is in bytes, None = `api.max_body`. `response` and
     `last` name records: by default that of the method's result; a stream ends with `last`.
-    `deadline_s` limits a call of the slot; `deadline_from` is an argument whose value is added, and
-    the slot option used if it is None. `redact` and `identifiers` are JSON pointers into the
-    arguments (`*`: each item, `/**`: each string below, keys included). `audit`: a write is
-    journalled after its effect; `intent`: the type of the event journalled before it.
+    `deadline_s` limits a call of the slot, and clients wait as long; `deadline_from` is an
+    argument whose value is added, and the slot option used if it is None. `redact` and
+    `identifiers` are JSON pointers into the arguments (`*`: each item, `/**`: each string
+    below, keys included). `audit`: a write is journalled after its effect; `intent`: the type
+    of the event journalled before it.
     """
 
     name: str

@@ -202,20 +202,21 @@ def without_none(annotation: Any) -> Any:
     return annotation
 
 
-def _method(name: str) -> Method:
-    assert name in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"), name
-    return name  # type: ignore[return-value]
-
-
-def _placement(annotation: Any) -> Placement:
+def placement_of(annotation: Any) -> Placement:
+    """How an argument or a member with this annotation is sent."""
     if get_origin(annotation) is not Annotated:
         return _DEFAULT
     given = [one for one in get_args(annotation)[1:] if isinstance(one, Placement)]
     return given[0] if given else _DEFAULT
 
 
+def _method(name: str) -> Method:
+    assert name in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"), name
+    return name  # type: ignore[return-value]
+
+
 def _argument_members(argument: inspect.Parameter) -> Iterator[Member]:
-    placement = _placement(argument.annotation)
+    placement = placement_of(argument.annotation)
     if placement.internal:
         return
     if placement.spread is not None:
@@ -240,7 +241,7 @@ def _record_members(kind: type[Record], annotations: Mapping[str, Any]) -> Itera
     for one in fields(kind):  # type: ignore[arg-type]
         factory = one.default_factory
         yield Member(
-            name=_placement(hints[one.name]).name or one.name,
+            name=placement_of(hints[one.name]).name or one.name,
             annotation=hints[one.name],
             required=one.default is MISSING and factory is MISSING,
             default=one.default if factory is MISSING else factory(),

@@ -6,7 +6,9 @@ from typing import Any
 
 from agentbox_testkit.wait import pause
 
-from agentbox.client import BoxClient, LogItem, Task
+from agentbox.client import BoxClient
+from agentbox.contracts.orchestrator import StreamItem
+from agentbox.contracts.task_records import Task
 
 
 def spec(*argv: str, **more: Any) -> dict[str, Any]:
@@ -19,9 +21,9 @@ def sh(script: str, **more: Any) -> dict[str, Any]:
     return spec("/bin/sh", "-c", script, **more)
 
 
-def read_all(client: BoxClient, task_id: str, **options: Any) -> tuple[list[LogItem], Task]:
+def read_all(client: BoxClient, task_id: str, **options: Any) -> tuple[list[StreamItem], Task]:
     """Every item of a task's log, and the finished task."""
-    items: list[LogItem] = []
+    items: list[StreamItem] = []
     for item in client.task_logs(task_id, **options):
         if isinstance(item, Task):
             return items, item
@@ -29,7 +31,7 @@ def read_all(client: BoxClient, task_id: str, **options: Any) -> tuple[list[LogI
     raise AssertionError("the log ended without a task")
 
 
-def text(items: list[LogItem], kind: str = "stdout") -> str:
+def text(items: list[StreamItem], kind: str = "stdout") -> str:
     """All output of one kind."""
     return b"".join(item.data for item in items if item.kind == kind).decode()
 

@@ -20,7 +20,9 @@ from agentbox.host.cli.output import pluralize
 from agentbox.host.cli.stdio import discard_unwritten
 
 if TYPE_CHECKING:
-    from agentbox.client import BoxClient, LogItem, Task
+    from agentbox.client import BoxClient
+    from agentbox.contracts.orchestrator import StreamItem
+    from agentbox.contracts.task_records import Task
 
 CONFINED_NOTE = (
     "confined by the kernel to its profile, network through the gateway; limits: docs/security.md"
@@ -163,7 +165,7 @@ def _note_state_owner(cli: CliContext, client: BoxClient, state: str) -> None:
     from agentbox.client import ApiError
 
     try:
-        owner = client.states.get(state)["owner"]
+        owner = client.states.show(state).owner
     except ApiError as error:
         if error.status not in _NO_STATE_STATUSES:
             raise
@@ -211,7 +213,7 @@ class _TerminalSink:
     def __init__(self) -> None:
         self._output = AgentOutput()
 
-    def write(self, item: LogItem) -> None:
+    def write(self, item: StreamItem) -> None:
         self._output.write(item.kind, item.data)
 
     def close(self) -> None:
@@ -222,9 +224,9 @@ class _BufferSink:
     """Collects the output until the end."""
 
     def __init__(self) -> None:
-        self.items: list[LogItem] = []
+        self.items: list[StreamItem] = []
 
-    def write(self, item: LogItem) -> None:
+    def write(self, item: StreamItem) -> None:
         self.items.append(item)
 
     def close(self) -> None:
@@ -276,7 +278,7 @@ class _LogReader:
                 self._cursor = int(error.problem["oldest"])
 
     def _read_items(self) -> Task:
-        from agentbox.client import Task
+        from agentbox.contracts.task_records import Task
 
         for item in self._client.task_logs(self.task_id, since=self._cursor):
             if isinstance(item, Task):
