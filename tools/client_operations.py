@@ -48,7 +48,7 @@ def generate() -> Mapping[Path, str]:
     """The text of each file."""
     files = {TARGET / f"{name}.py": _resource_module(name) for name in RESOURCES}
     files[TARGET / "client.py"] = _client_module()
-    return {path: _formatted(path, text) for path, text in files.items()}
+    return {path: formatted(path, text) for path, text in files.items()}
 
 
 def _resource_module(name: str) -> str:
@@ -57,13 +57,12 @@ def _resource_module(name: str) -> str:
     body = [
         f"class Async{title}Client:",
         f'    """{text} Raises ApiError, BoxUnreachable."""',
-        "    def __init__(self, box: AsyncRequester) -> None:",
+        "    def __init__(self, box: AsyncRequestSender) -> None:",
         "        self._box = box",
         *_texts(methods),
     ]
-    return _module(
-        f"{text.partition('.')[0]}.", methods, body, base=("transport", "AsyncRequester")
-    )
+    requester = "    from agentbox.client.async_client.request_sender import AsyncRequestSender\n"
+    return _module(f"{text.partition('.')[0]}.", methods, body, clients=requester)
 
 
 def _client_module() -> str:
@@ -97,7 +96,7 @@ def _client_module() -> str:
         "The client of a box. A resource is imported on first use: a command uses only one.",
         methods,
         body,
-        base=("async_client.api_caller", "AsyncApiCaller"),
+        imports="from agentbox.client.async_client.api_caller import AsyncApiCaller",
         clients=clients,
     )
 
@@ -107,18 +106,18 @@ def _module(
     methods: Iterable[Method],
     body: list[str],
     *,
-    base: tuple[str, str],
+    imports: str = "",
     clients: str = "",
 ) -> str:
-    imports = Imports()
+    annotations = Imports()
     for method in methods:
-        imports.update(method.imports)
+        annotations.update(method.imports)
     joined = "\n".join(body)
-    typing = imports.text("    ") + clients
+    typing = annotations.text("    ") + clients
     names = [name for name in ("Any", "TYPE_CHECKING") if name in joined or name in typing]
     names += ["TYPE_CHECKING"] if typing and "TYPE_CHECKING" not in names else []
     abc = [n for n in ("AsyncIterator", "Mapping", "Sequence") if n in joined]
-    helpers = [n for n in ("AsyncRequester", *_HELPERS) if f"{n}(" in joined or f": {n})" in joined]
+    helpers = [name for name in _HELPERS if f"{name}(" in joined]
     lines = [_HEAD, f'"""{text}"""', "from __future__ import annotations"]
     lines += ["import json"] if "json." in joined else []
     lines += [f"from collections.abc import {', '.join(abc)}"] if abc else []
@@ -127,9 +126,8 @@ def _module(
     )
     lines += ["from functools import cached_property"] if "@cached_property" in joined else []
     lines += [f"from typing import {', '.join(names)}"] if names else []
-    lines += [f"from agentbox.client.{base[0]} import {base[1]}"]
-    others = [n for n in helpers if n != base[1]]
-    lines += [f"from agentbox.client.transport import {', '.join(others)}"] if others else []
+    lines += [imports] if imports else []
+    lines += [f"from agentbox.client.transport import {', '.join(helpers)}"] if helpers else []
     lines += [f"if TYPE_CHECKING:\n{typing}"] if typing else []
     return "\n".join([*lines, joined, ""])
 
@@ -149,8 +147,9 @@ def _texts(methods: Iterable[Method]) -> Iterator[str]:
     return (method.text() for method in methods)
 
 
-def _formatted(path: Path, text: str) -> str:
-    for command in (["check", "--fix", "--quiet", "--select=I,F401"], ["format", "--quiet"]):
+def formatted(path: Path, text: str) -> str:
+    """The text as the repository has it at that path."""
+    for command in (["check", "--fix", "--quiet", "--select=I,F401,UP034"], ["format", "--quiet"]):
         argv = [sys.executable, "-m", "ruff", *command, f"--stdin-filename={path}", "-"]
         text = subprocess.run(
             argv, input=text, capture_output=True, text=True, check=True, cwd=CHECKOUT

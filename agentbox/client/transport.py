@@ -5,18 +5,14 @@ The records' module is imported on use: a command that prints plain JSON does wi
 
 import json
 import re
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from agentbox.client.errors import ApiError
 from agentbox.client.request_lines import REQUEST_LINES
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.http.sse_parser import SseEvent
-
-if TYPE_CHECKING:
-    from agentbox.client.async_client.attach import AsyncAttached
-    from agentbox.client.sync.attach import Attached
 
 MAX_URL = 12 << 10  # characters, of the 16 KiB that a box accepts as request head
 _TOKEN = re.compile(r"[!-~]+")
@@ -44,62 +40,6 @@ class HttpResponse(Protocol):
 
 A = TypeVar("A", bound=HttpResponse)
 T = TypeVar("T")
-
-
-class AsyncRequester(Protocol):
-    """What the methods of a resource call: a client, or the peer of a slot."""
-
-    async def request(
-        self,
-        name: str,
-        parameters: Mapping[str, str] | None = None,
-        *,
-        query: Mapping[str, object] | None = None,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        accepted: tuple[int, ...] = (),
-        wait_s: float | None = None,
-    ) -> HttpResponse: ...
-
-    def stream(
-        self,
-        name: str,
-        parameters: Mapping[str, str] | None = None,
-        *,
-        query: Mapping[str, object] | None = None,
-        last: str = "",
-        reconnect_timeout: float = 60.0,
-    ) -> AsyncIterator[SseEvent]: ...
-
-    async def attach(self, agent_id: str, generation: int) -> "AsyncAttached": ...
-
-
-class Requester(Protocol):
-    """As `AsyncRequester`, for the synchronous client."""
-
-    def request(
-        self,
-        name: str,
-        parameters: Mapping[str, str] | None = None,
-        *,
-        query: Mapping[str, object] | None = None,
-        body: Any = None,
-        headers: Mapping[str, str] | None = None,
-        accepted: tuple[int, ...] = (),
-        wait_s: float | None = None,
-    ) -> HttpResponse: ...
-
-    def stream(
-        self,
-        name: str,
-        parameters: Mapping[str, str] | None = None,
-        *,
-        query: Mapping[str, object] | None = None,
-        last: str = "",
-        reconnect_timeout: float = 60.0,
-    ) -> Iterator[SseEvent]: ...
-
-    def attach(self, agent_id: str, generation: int) -> "Attached": ...
 
 
 @dataclass(frozen=True)

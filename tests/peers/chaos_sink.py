@@ -144,7 +144,7 @@ async def away(
         """Of the number up to which the sink has everything, and of how many it lacks."""
         begun = time.monotonic()
         while not condition(
-            (told := await watch.events.delivery(limit=0))["cursor"], told.undelivered
+            (told := await watch.events.delivery(limit=0)).cursor, told.undelivered
         ):
             for one in crew:
                 if one.done():

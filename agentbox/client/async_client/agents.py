@@ -9,7 +9,6 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from agentbox.client.transport import (
-    AsyncRequester,
     decode,
     decode_event,
     idempotency_header,
@@ -19,6 +18,7 @@ from agentbox.client.transport import (
 
 if TYPE_CHECKING:
     from agentbox.client.async_client.attach import AsyncAttached
+    from agentbox.client.async_client.request_sender import AsyncRequestSender
     from agentbox.contracts.orchestrator import (
         AgentInfo,
         AgentSpec,
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 class AsyncAgentsClient:
     """Agents of a box. A spec is an AgentSpec, or its JSON. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: AsyncRequester) -> None:
+    def __init__(self, box: AsyncRequestSender) -> None:
         self._box = box
 
     async def spawn(

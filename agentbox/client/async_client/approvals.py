@@ -6,16 +6,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentbox.client.transport import AsyncRequester, decode
+from agentbox.client.transport import decode
 
 if TYPE_CHECKING:
+    from agentbox.client.async_client.request_sender import AsyncRequestSender
     from agentbox.contracts.approvals import Approval, Approvals
 
 
 class AsyncApprovalsClient:
     """Actions of agents that require an approval. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: AsyncRequester) -> None:
+    def __init__(self, box: AsyncRequestSender) -> None:
         self._box = box
 
     async def list(self) -> Approvals:

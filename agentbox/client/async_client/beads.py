@@ -7,17 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client.transport import (
-    AsyncRequester,
-    decode,
-    decode_optional,
-    idempotency_header,
-    without_none,
-)
+from agentbox.client.transport import decode, decode_optional, idempotency_header, without_none
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from agentbox.client.async_client.request_sender import AsyncRequestSender
     from agentbox.contracts.beads import Bead, Claim
     from agentbox.core.records.page import Page
 
@@ -25,7 +20,7 @@ if TYPE_CHECKING:
 class AsyncBeadsClient:
     """Work items with leases. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: AsyncRequester) -> None:
+    def __init__(self, box: AsyncRequestSender) -> None:
         self._box = box
 
     async def create_epic(

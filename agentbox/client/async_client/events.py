@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client.transport import AsyncRequester, decode, decode_event
+from agentbox.client.transport import decode, decode_event
 
 if TYPE_CHECKING:
+    from agentbox.client.async_client.request_sender import AsyncRequestSender
     from agentbox.contracts.events import (
         Appended,
         Delivery,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class AsyncEventsClient:
     """The event journal. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: AsyncRequester) -> None:
+    def __init__(self, box: AsyncRequestSender) -> None:
         self._box = box
 
     async def append(self, events: Sequence[NewEvent | Mapping[str, Any]]) -> Appended:

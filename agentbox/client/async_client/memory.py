@@ -7,9 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client.transport import AsyncRequester, decode, decode_optional, without_none
+from agentbox.client.transport import decode, decode_optional, without_none
 
 if TYPE_CHECKING:
+    from agentbox.client.async_client.request_sender import AsyncRequestSender
     from agentbox.contracts.memory import Hit, MemoryEntry, MemoryStats
     from agentbox.core.records.page import Page
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 class AsyncMemoryClient:
     """Searchable entries in namespaces. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: AsyncRequester) -> None:
+    def __init__(self, box: AsyncRequestSender) -> None:
         self._box = box
 
     async def store(

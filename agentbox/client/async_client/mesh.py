@@ -7,11 +7,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client.transport import AsyncRequester, decode, without_none
+from agentbox.client.transport import decode, without_none
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from agentbox.client.async_client.request_sender import AsyncRequestSender
     from agentbox.contracts.mesh import (
         Deregistered,
         HeartbeatReply,
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 class AsyncMeshClient:
     """Boxes joined to this one, and this box's own membership. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: AsyncRequester) -> None:
+    def __init__(self, box: AsyncRequestSender) -> None:
         self._box = box
 
     async def register(

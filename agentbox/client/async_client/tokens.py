@@ -7,16 +7,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentbox.client.transport import AsyncRequester, decode, without_none
+from agentbox.client.transport import decode, without_none
 
 if TYPE_CHECKING:
+    from agentbox.client.async_client.request_sender import AsyncRequestSender
     from agentbox.contracts.tokens import CreatedToken, Tokens
 
 
 class AsyncTokensClient:
     """Named tokens. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: AsyncRequester) -> None:
+    def __init__(self, box: AsyncRequestSender) -> None:
         self._box = box
 
     async def list(self) -> Tokens:

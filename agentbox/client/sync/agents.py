@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from agentbox.client.transport import (
-    Requester,
     decode,
     decode_event,
     idempotency_header,
@@ -20,6 +19,7 @@ from agentbox.client.transport import (
 
 if TYPE_CHECKING:
     from agentbox.client.sync.attach import Attached
+    from agentbox.client.sync.request_sender import RequestSender
     from agentbox.contracts.orchestrator import (
         AgentInfo,
         AgentSpec,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 class AgentsClient:
     """Agents of a box. A spec is an AgentSpec, or its JSON. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: Requester) -> None:
+    def __init__(self, box: RequestSender) -> None:
         self._box = box
 
     def spawn(

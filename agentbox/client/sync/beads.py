@@ -8,17 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client.transport import (
-    Requester,
-    decode,
-    decode_optional,
-    idempotency_header,
-    without_none,
-)
+from agentbox.client.transport import decode, decode_optional, idempotency_header, without_none
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from agentbox.client.sync.request_sender import RequestSender
     from agentbox.contracts.beads import Bead, Claim
     from agentbox.core.records.page import Page
 
@@ -26,7 +21,7 @@ if TYPE_CHECKING:
 class BeadsClient:
     """Work items with leases. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: Requester) -> None:
+    def __init__(self, box: RequestSender) -> None:
         self._box = box
 
     def create_epic(

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client.transport import Requester, decode, decode_event
+from agentbox.client.transport import decode, decode_event
 
 if TYPE_CHECKING:
+    from agentbox.client.sync.request_sender import RequestSender
     from agentbox.contracts.events import (
         Appended,
         Delivery,
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 class EventsClient:
     """The event journal. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: Requester) -> None:
+    def __init__(self, box: RequestSender) -> None:
         self._box = box
 
     def append(self, events: Sequence[NewEvent | Mapping[str, Any]]) -> Appended:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client.transport import Requester, decode, decode_optional, without_none
+from agentbox.client.transport import decode, decode_optional, without_none
 
 if TYPE_CHECKING:
+    from agentbox.client.sync.request_sender import RequestSender
     from agentbox.contracts.memory import Hit, MemoryEntry, MemoryStats
     from agentbox.core.records.page import Page
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 class MemoryClient:
     """Searchable entries in namespaces. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: Requester) -> None:
+    def __init__(self, box: RequestSender) -> None:
         self._box = box
 
     def store(

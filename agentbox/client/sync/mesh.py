@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client.transport import Requester, decode, without_none
+from agentbox.client.transport import decode, without_none
 
 if TYPE_CHECKING:
     from datetime import datetime
 
+    from agentbox.client.sync.request_sender import RequestSender
     from agentbox.contracts.mesh import (
         Deregistered,
         HeartbeatReply,
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 class MeshClient:
     """Boxes joined to this one, and this box's own membership. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: Requester) -> None:
+    def __init__(self, box: RequestSender) -> None:
         self._box = box
 
     def register(

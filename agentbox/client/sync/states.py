@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from agentbox.client.transport import Requester, decode
+from agentbox.client.transport import decode
 
 if TYPE_CHECKING:
+    from agentbox.client.sync.request_sender import RequestSender
     from agentbox.contracts.states import State, StateHolds, States
 
 
 class StatesClient:
     """The memory and pods of runs. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: Requester) -> None:
+    def __init__(self, box: RequestSender) -> None:
         self._box = box
 
     def list(self, *, limit: int = 100, cursor: str | None = None, legacy: bool = False) -> States:

@@ -8,16 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from agentbox.client.transport import Requester, decode, without_none
+from agentbox.client.transport import decode, without_none
 
 if TYPE_CHECKING:
+    from agentbox.client.sync.request_sender import RequestSender
     from agentbox.contracts.tokens import CreatedToken, Tokens
 
 
 class TokensClient:
     """Named tokens. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: Requester) -> None:
+    def __init__(self, box: RequestSender) -> None:
         self._box = box
 
     def list(self) -> Tokens:
