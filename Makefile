@@ -30,6 +30,7 @@ schema:  ## schema/agentbox.schema.json and tests/rules/full.toml
 
 client:  ## the generated parts of the client
 	$(PY) tools/request_lines.py
+	$(PY) tools/client_operations.py
 	$(PY) tools/sync_client.py
 
 docs: schema  ## the generated reference pages

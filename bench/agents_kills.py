@@ -105,8 +105,8 @@ def _ready_since(box: Sealed, moment: float) -> bool:
 
 def _running(box: Sealed) -> dict[str, str]:
     """Names by id."""
-    agents, _ = box.client.agents.list(limit=500, state="running")
-    return {one.agent_id: one.spec["name"] for one in agents}
+    agents = box.client.agents.list(limit=500, state="running").items
+    return {one.agent_id: one.spec.name for one in agents}
 
 
 def _states(box: Sealed, ids: Sequence[str]) -> dict[str, str]:

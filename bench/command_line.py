@@ -26,8 +26,8 @@ def verbs(cli: CliContext) -> dict[str, float]:
     """Commands that a person types often, and their bounds."""
     with cli.client() as client:
         client.submit_task({"name": "true", "argv": ["true"], "profile": "sandboxed"})
-        task = client.tasks(limit=1)[0][0].task_id
-        agent = client.agents.list(limit=1)[0][0].agent_id
+        task = client.list_tasks(limit=1).items[0].task_id
+        agent = client.agents.list(limit=1).items[0].agent_id
     reads = (
         "status",
         "task list",

@@ -68,7 +68,7 @@ def left_behind(box: Any, before: frozenset[str], *, stopped: bool) -> list[str]
     said += [f"a temp file is left: {name}" for name in sorted(temp_files(box) - before)]
     said += [f"a token of agent {one} is left" for one in _tokens(paths)]
     if not stopped:
-        agents, _ = box.client.agents.list(limit=500)
+        agents = box.client.agents.list(limit=500).items
         return said + [f"agent {one.agent_id} still is {one.state}" for one in agents if one.state in ("running", "backoff")]  # fmt: skip
     said += [f"process {pid} is left: {line}" for pid, line in _processes(paths)]
     ports = (box.plan.api.port, box.plan.observability.metrics_port)

@@ -33,7 +33,7 @@ from leftovers import left_behind, pss, pss_of_reapers, temp_files
 from measure import Claim, run_main, write_results
 from test_supervised import TOKEN, Sealed, plan, started
 
-from agentbox.client import ApiError, AsyncBoxClient
+from agentbox.client import ApiError, AsyncBoxClient, every_async
 from agentbox.core.errors import AgentboxError
 from agentbox.policy.limits.reserve import required_tasks
 
@@ -119,12 +119,8 @@ class Crowd:
 
     async def _living(self) -> int:
         """Agents of that box that are not over."""
-        found, cursor = 0, None
-        while True:
-            page, cursor = await self._boxes[0].agents.list(limit=500, cursor=cursor)
-            found += sum(one.state not in _OVER for one in page)
-            if cursor is None:
-                return found
+        agents = every_async(self._boxes[0].agents.list, limit=500)
+        return sum([one.state not in _OVER async for one in agents])
 
 
 def with_cap(cap: int) -> Any:

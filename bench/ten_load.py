@@ -69,7 +69,7 @@ class Load:
             task.cancel()
         failed = await asyncio.gather(*self._tasks, return_exceptions=True)
         self.seen.errors += [(0.0, repr(one)) for one in failed if isinstance(one, Exception)]
-        found, _cursor = await self._client.agents.list(limit=500)
+        found = (await self._client.agents.list(limit=500)).items
         for agent in [one for one in found if one.state not in _OVER]:
             with contextlib.suppress(*GONE):
                 await self._client.agents.terminate(agent.agent_id, agent.generation, grace_s=0)

@@ -19,19 +19,16 @@ Facts = Mapping[str, Mapping[str, str]]
 
 
 def records() -> Records:
-    """Those that leave a process; the client's own are others of the same name."""
-    others = [kind for kind in _kinds() if not issubclass(kind, sources.CLIENT_RECORD)]
-    return Records((*surfaces.http_places(), *sources.PLACES.items()), others)
+    """Those that leave a process."""
+    return Records((*surfaces.http_places(), *sources.PLACES.items()), _kinds())
 
 
 def facts() -> Facts:
     """Section -> name -> what is known of it, as the code has it now."""
     wire = records()
-    client = Records((), [kind for kind in _kinds() if issubclass(kind, sources.CLIENT_RECORD)])
     return {
         "HTTP operations": surfaces.http(wire),
         "records": wire.facts(),
-        "records of the client": client.facts(),
         "members written by hand": names.written(),
         "documents": names.documents(),
         "databases": stores.sqlite() | stores.postgres(),

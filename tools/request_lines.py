@@ -8,12 +8,14 @@ import subprocess
 import sys
 from typing import Final
 
-from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.operation import Operation
+from agentbox.contracts.registry import RESOURCES
+from agentbox.contracts.routes.route import Route
 from agentbox.core.paths import CHECKOUT
 
 TARGET: Final = CHECKOUT / "agentbox/client/request_lines.py"
 _HEAD: Final = '''# Written by tools/request_lines.py from agentbox/contracts.
-"""Method, path, query parameters and kind of each operation, by name."""
+"""What a client needs of each operation, by the name of its route."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -29,13 +31,21 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
 def generate() -> str:
     """The text of the file."""
     rows = "".join(
-        f"RequestLine{(route.name, route.method, route.path, route.query, route.stream)!r},\n"
-        for route in ROUTES
+        f"RequestLine{_line(route, row)!r},\n"
+        for resource in RESOURCES
+        for route, row in zip(
+            resource.routes, [row for row in resource.operations if row.http], strict=True
+        )
     )
     argv = [sys.executable, "-m", "ruff", "format", "--quiet", f"--stdin-filename={TARGET}", "-"]
     return subprocess.run(
         argv, input=f"{_HEAD}{rows})}}\n", capture_output=True, text=True, check=True, cwd=CHECKOUT
     ).stdout
+
+
+def _line(route: Route, row: Operation) -> tuple[object, ...]:
+    query = (route.name, route.method, route.path, route.query, route.stream)
+    return (*query, row.name, row.idempotent)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,6 @@ change of `agentbox/client/async_client/`; tests/unit/client/test_sync_client.py
 """
 
 import re
-import subprocess
-import sys
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,18 +13,11 @@ from typing import Final
 from agentbox.core.paths import CHECKOUT
 from unasync import Rule, unasync_files
 
+from client_operations import RESOURCES, formatted
+
 SOURCE: Final = CHECKOUT / "agentbox/client/async_client"
 TARGET: Final = CHECKOUT / "agentbox/client/sync"
-MODULES: Final = (
-    "admin",
-    "agents",
-    "attach",
-    "beads",
-    "client",
-    "reviews",
-    "slots",
-    "states",
-)
+MODULES: Final = (*RESOURCES, "attach", "client", "pods", "request_sender")
 _HEADER: Final = "# Written by tools/sync_client.py from async_client/{name}.py.\n"
 _NAMES: Final = {"async_client": "sync", "aclose": "close", "aiter_raw": "iter_bytes"}
 _NAMES_OF: Final = {"attach": {"asyncio": "sync"}}
@@ -43,11 +34,12 @@ def generate() -> Mapping[Path, str]:
         for name in MODULES:
             rule = Rule(f"{source}/", f"{target}/", names | _NAMES_OF.get(name, {}))
             unasync_files([str(source / f"{name}.py")], [rule])
-            path = target / f"{name}.py"
-            path.write_text(_HEADER.format(name=name) + path.read_text())
-        _format(target)
         return {
-            TARGET / f"{name}.py": target.joinpath(f"{name}.py").read_text() for name in MODULES
+            TARGET / f"{name}.py": formatted(
+                TARGET / f"{name}.py",
+                _HEADER.format(name=name) + target.joinpath(f"{name}.py").read_text(),
+            )
+            for name in MODULES
         }
 
 
@@ -55,13 +47,6 @@ def _class_names() -> dict[str, str]:
     """`AsyncBoxClient` is `BoxClient`, and so on; unasync itself would write `SyncBoxClient`."""
     text = "".join(SOURCE.joinpath(f"{name}.py").read_text() for name in MODULES)
     return {name: name.removeprefix("Async") for name in re.findall(r"\bAsync[A-Z]\w+", text)}
-
-
-def _format(directory: Path) -> None:
-    config = f"--config={CHECKOUT / 'pyproject.toml'}"
-    for command in (["check", "--fix", "--quiet", "--select=I,UP034"], ["format", "--quiet"]):
-        argv = [sys.executable, "-m", "ruff", *command, config, str(directory)]
-        subprocess.run(argv, check=True, cwd=CHECKOUT)
 
 
 if __name__ == "__main__":

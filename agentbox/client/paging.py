@@ -1,32 +1,41 @@
-"""Iterates over all pages of the clients' `list`, `ready` and `sessions`."""
+"""Iterates over all pages of the clients' listings."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
-def every(
-    listing: Callable[..., tuple[Sequence[T], str | None]], *args: Any, **options: Any
-) -> Iterator[T]:
+class AnyPage(Protocol[T_co]):
+    """A page of a listing; `next_cursor` is None on the last one."""
+
+    @property
+    def items(self) -> tuple[T_co, ...]: ...
+
+    @property
+    def next_cursor(self) -> str | None: ...
+
+
+def every(listing: Callable[..., AnyPage[T]], *args: Any, **options: Any) -> Iterator[T]:
     """For example `every(box.beads.list, status="open")`. Items that exist throughout are yielded
     once."""
     cursor: str | None = None
     while True:
-        items, cursor = listing(*args, **options, cursor=cursor)
-        yield from items
-        if cursor is None:
+        page = listing(*args, **options, cursor=cursor)
+        yield from page.items
+        if (cursor := page.next_cursor) is None:
             return
 
 
 async def every_async(
-    listing: Callable[..., Awaitable[tuple[Sequence[T], str | None]]], *args: Any, **options: Any
+    listing: Callable[..., Awaitable[AnyPage[T]]], *args: Any, **options: Any
 ) -> AsyncIterator[T]:
     """Like `every`, asynchronously."""
     cursor: str | None = None
     while True:
-        items, cursor = await listing(*args, **options, cursor=cursor)
-        for item in items:
+        page = await listing(*args, **options, cursor=cursor)
+        for item in page.items:
             yield item
-        if cursor is None:
+        if (cursor := page.next_cursor) is None:
             return

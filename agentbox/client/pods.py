@@ -1,70 +1,17 @@
-"""Pod and memory requests and records, shared by both clients."""
+"""Requests and responses of pods, shared by both clients: bytes, ranges, conditions."""
 
-import json
-from collections.abc import AsyncIterable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import AsyncIterable, Iterable
+from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import Any, Self
 
-from agentbox.client.records import Wire
 from agentbox.client.transport import Call, HttpResponse, build_call, without_none
+from agentbox.contracts.pods import PodMeta
 from agentbox.core import clock
 
 JSON_PATCH = "application/json-patch+json"
 OCTETS = "application/octet-stream"
 Content = bytes | Iterable[bytes]
 AsyncContent = Content | AsyncIterable[bytes]
-
-
-@dataclass(frozen=True, kw_only=True)
-class PodMeta(Wire):
-    """Metadata of an object or a container. `modified_at` is RFC 3339; from an object's own
-    response it has a resolution of one second."""
-
-    path: str
-    kind: str
-    size: int | None
-    content_type: str
-    etag: str | None
-    modified_at: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class WrittenPod:
-    """`etag` is None if the stored object differs from the sent one because private data was
-    masked."""
-
-    created: bool
-    etag: str | None
-    modified_at: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class MemoryEntry(Wire):
-    """A memory entry. Times are RFC 3339."""
-
-    namespace: str
-    key: str
-    value: Any
-    text: str
-    metadata: Mapping[str, Any]
-    created_at: str
-    updated_at: str
-    expires_at: str | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Hit(Wire):
-    """A found entry with its scores."""
-
-    entry: MemoryEntry
-    score: float
-    cosine: float | None
-    bm25: float | None
-
-    @classmethod
-    def from_wire(cls, data: Mapping[str, Any]) -> Self:
-        return super().from_wire({**data, "entry": MemoryEntry.from_wire(data["entry"])})
 
 
 def write_pod(
@@ -119,17 +66,23 @@ def list_pods(container: str, limit: int, cursor: str | None) -> Call:
     return build_call("read_pod", {"path": container}, query={"limit": limit, "cursor": cursor})
 
 
-def parse_written_pod(response: HttpResponse) -> WrittenPod:
-    """Parses the response of a write or a patch."""
-    return WrittenPod(
-        created=response.status_code == 201,
+def parse_written(
+    path: str, content_type: str, response: HttpResponse, size: int | None
+) -> PodMeta:
+    """The metadata after a write or a patch; `etag` is None if the stored object differs from the
+    sent one because private data was masked."""
+    return PodMeta(
+        path=path,
+        kind="object",
+        size=size,
+        content_type=content_type,
         etag=response.headers.get("etag"),
         modified_at=_modified(response),
     )
 
 
 def parse_pod_meta(path: str, response: HttpResponse) -> PodMeta:
-    """Parses the response headers of GET or HEAD; a container has no size and no etag."""
+    """The metadata in the headers of GET or HEAD; a container has no size and no etag."""
     is_container = path == "" or path.endswith("/")
     length = response.headers.get("content-range", "").rpartition("/")[2] or response.headers.get(
         "content-length", "0"
@@ -144,48 +97,7 @@ def parse_pod_meta(path: str, response: HttpResponse) -> PodMeta:
     )
 
 
-def _modified(response: HttpResponse) -> str:
+def _modified(response: HttpResponse) -> datetime:
+    """The start of Unix time if the response has none, as that of the root container."""
     header = response.headers.get("last-modified")
-    return "" if header is None else clock.to_wire(parsedate_to_datetime(header))
-
-
-def parse_pod_page(response: HttpResponse) -> tuple[list[PodMeta], str | None]:
-    """Parses a page of members and the next cursor."""
-    page = response.json()
-    return [PodMeta.from_wire(item) for item in page["items"]], page["next_cursor"]
-
-
-def store_memory(namespace: str, key: str, value: Any, **members: Any) -> Call:
-    """PUT of an entry; `members` are the other members of its body, None if not set."""
-    return build_call(
-        "store_memory",
-        {"ns": namespace, "key": key},
-        body={"value": value, **without_none(members)},
-    )
-
-
-def list_memory(
-    namespace: str, prefix: str, filters: Mapping[str, Any], limit: int, cursor: str | None
-) -> Call:
-    """A page of entries."""
-    query = {
-        "prefix": prefix or None,
-        "filter": json.dumps(dict(filters)) if filters else None,
-        "limit": limit,
-        "cursor": cursor,
-    }
-    return build_call("list_memory", {"ns": namespace}, query=query)
-
-
-def search_memory(query: str, namespaces: tuple[str, ...], **members: Any) -> Call:
-    """A search; `members` are the other members of its body, None if not set."""
-    return build_call(
-        "search_memory",
-        body={"query": query, "namespaces": list(namespaces), **without_none(members)},
-    )
-
-
-def parse_memory_page(response: HttpResponse) -> tuple[list[MemoryEntry], str | None]:
-    """Parses a page of entries and the next cursor."""
-    page = response.json()
-    return [MemoryEntry.from_wire(item) for item in page["items"]], page["next_cursor"]
+    return clock.from_unix(0) if header is None else parsedate_to_datetime(header)

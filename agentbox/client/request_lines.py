@@ -1,5 +1,5 @@
 # Written by tools/request_lines.py from agentbox/contracts.
-"""Method, path, query parameters and kind of each operation, by name."""
+"""What a client needs of each operation, by the name of its route."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -9,26 +9,36 @@ from agentbox.contracts.routes.request_line import RequestLine
 REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
     line.name: line
     for line in (
-        RequestLine("livez", "GET", "/livez", (), False),
-        RequestLine("ready", "GET", "/ready", (), False),
-        RequestLine("health", "GET", "/health", (), False),
-        RequestLine("meta", "GET", "/v1/meta", (), False),
-        RequestLine("metrics", "GET", "/metrics", (), False),
-        RequestLine("openapi", "GET", "/openapi.json", (), False),
-        RequestLine("boot", "GET", "/v1/boot", ("boot_id",), False),
-        RequestLine("drain", "POST", "/v1/drain", (), False),
-        RequestLine("config_apply", "POST", "/v1/config/apply", (), False),
-        RequestLine("create_epic", "POST", "/v1/beads/epics", (), False),
-        RequestLine("create_child", "POST", "/v1/beads/{id}/children", (), False),
-        RequestLine("add_dep", "PUT", "/v1/beads/{id}/deps/{blocker}", (), False),
-        RequestLine("remove_dep", "DELETE", "/v1/beads/{id}/deps/{blocker}", (), False),
-        RequestLine("claim", "POST", "/v1/beads/{id}/claim", (), False),
-        RequestLine("claim_next", "POST", "/v1/beads/claims", (), False),
-        RequestLine("heartbeat", "POST", "/v1/beads/{id}/heartbeat", (), False),
-        RequestLine("release", "POST", "/v1/beads/{id}/release", (), False),
-        RequestLine("close_bead", "POST", "/v1/beads/{id}/close", (), False),
+        RequestLine("livez", "GET", "/livez", (), False, "livez", True),
+        RequestLine("ready", "GET", "/ready", (), False, "ready", True),
+        RequestLine("health", "GET", "/health", (), False, "health", True),
+        RequestLine("meta", "GET", "/v1/meta", (), False, "meta", True),
+        RequestLine("metrics", "GET", "/metrics", (), False, "metrics", True),
+        RequestLine("openapi", "GET", "/openapi.json", (), False, "openapi", True),
+        RequestLine("boot", "GET", "/v1/boot", ("boot_id",), False, "boot", True),
+        RequestLine("drain", "POST", "/v1/drain", (), False, "drain", False),
+        RequestLine("config_apply", "POST", "/v1/config/apply", (), False, "apply", False),
+        RequestLine("create_epic", "POST", "/v1/beads/epics", (), False, "create_epic", False),
         RequestLine(
-            "ready_beads", "GET", "/v1/beads/ready", ("parent_id", "limit", "cursor"), False
+            "create_child", "POST", "/v1/beads/{id}/children", (), False, "create_child", False
+        ),
+        RequestLine("add_dep", "PUT", "/v1/beads/{id}/deps/{blocker}", (), False, "add_dep", True),
+        RequestLine(
+            "remove_dep", "DELETE", "/v1/beads/{id}/deps/{blocker}", (), False, "remove_dep", True
+        ),
+        RequestLine("claim", "POST", "/v1/beads/{id}/claim", (), False, "claim", True),
+        RequestLine("claim_next", "POST", "/v1/beads/claims", (), False, "claim_next", True),
+        RequestLine("heartbeat", "POST", "/v1/beads/{id}/heartbeat", (), False, "heartbeat", True),
+        RequestLine("release", "POST", "/v1/beads/{id}/release", (), False, "release", False),
+        RequestLine("close_bead", "POST", "/v1/beads/{id}/close", (), False, "close_bead", True),
+        RequestLine(
+            "ready_beads",
+            "GET",
+            "/v1/beads/ready",
+            ("parent_id", "limit", "cursor"),
+            False,
+            "ready",
+            True,
         ),
         RequestLine(
             "list_beads",
@@ -36,32 +46,48 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "/v1/beads",
             ("status", "kind", "parent_id", "tag", "assignee", "creator", "limit", "cursor"),
             False,
+            "list",
+            True,
         ),
-        RequestLine("show_bead", "GET", "/v1/beads/{id}", (), False),
-        RequestLine("write_pod", "PUT", "/v1/pods/{path*}", (), False),
-        RequestLine("patch_pod", "PATCH", "/v1/pods/{path*}", (), False),
-        RequestLine("delete_pod", "DELETE", "/v1/pods/{path*}", (), False),
-        RequestLine("read_pod", "GET", "/v1/pods/{path*}", ("limit", "cursor"), False),
-        RequestLine("options_pod", "OPTIONS", "/v1/pods/{path*}", (), False),
-        RequestLine("store_memory", "PUT", "/v1/memory/ns/{ns}/keys/{key}", (), False),
-        RequestLine("retrieve_memory", "GET", "/v1/memory/ns/{ns}/keys/{key}", (), False),
-        RequestLine("delete_memory", "DELETE", "/v1/memory/ns/{ns}/keys/{key}", (), False),
+        RequestLine("show_bead", "GET", "/v1/beads/{id}", (), False, "show", True),
+        RequestLine("write_pod", "PUT", "/v1/pods/{path*}", (), False, "write", False),
+        RequestLine("patch_pod", "PATCH", "/v1/pods/{path*}", (), False, "patch", False),
+        RequestLine("delete_pod", "DELETE", "/v1/pods/{path*}", (), False, "delete", False),
+        RequestLine(
+            "read_pod", "GET", "/v1/pods/{path*}", ("limit", "cursor"), False, "read", True
+        ),
+        RequestLine("options_pod", "OPTIONS", "/v1/pods/{path*}", (), False, "options", True),
+        RequestLine(
+            "store_memory", "PUT", "/v1/memory/ns/{ns}/keys/{key}", (), False, "store", True
+        ),
+        RequestLine(
+            "retrieve_memory", "GET", "/v1/memory/ns/{ns}/keys/{key}", (), False, "retrieve", True
+        ),
+        RequestLine(
+            "delete_memory", "DELETE", "/v1/memory/ns/{ns}/keys/{key}", (), False, "delete", True
+        ),
         RequestLine(
             "list_memory",
             "GET",
             "/v1/memory/ns/{ns}/keys",
             ("prefix", "filter", "limit", "cursor"),
             False,
+            "list",
+            True,
         ),
-        RequestLine("search_memory", "POST", "/v1/memory/search", (), False),
-        RequestLine("memory_stats", "GET", "/v1/memory/stats", ("namespace",), False),
-        RequestLine("append_events", "POST", "/v1/events", (), False),
+        RequestLine("search_memory", "POST", "/v1/memory/search", (), False, "search", True),
+        RequestLine(
+            "memory_stats", "GET", "/v1/memory/stats", ("namespace",), False, "stats", True
+        ),
+        RequestLine("append_events", "POST", "/v1/events", (), False, "append", False),
         RequestLine(
             "read_events",
             "GET",
             "/v1/events",
             ("since", "limit", "types", "source", "subject", "agent_id", "session_id"),
             False,
+            "read",
+            True,
         ),
         RequestLine(
             "stream_events",
@@ -69,62 +95,108 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "/v1/events/stream",
             ("since", "types", "source", "subject", "agent_id", "session_id"),
             True,
+            "subscribe",
+            True,
         ),
-        RequestLine("head_event", "GET", "/v1/events/head", (), False),
-        RequestLine("event_delivery", "GET", "/v1/events/delivery", ("limit",), False),
-        RequestLine("verify_events", "POST", "/v1/events/verify", (), False),
-        RequestLine("show_event", "GET", "/v1/events/{seq}", (), False),
-        RequestLine("spawn", "POST", "/v1/agents", (), False),
-        RequestLine("run_once", "POST", "/v1/runs", (), False),
+        RequestLine("head_event", "GET", "/v1/events/head", (), False, "head", True),
+        RequestLine(
+            "event_delivery", "GET", "/v1/events/delivery", ("limit",), False, "delivery", True
+        ),
+        RequestLine("verify_events", "POST", "/v1/events/verify", (), False, "verify", True),
+        RequestLine("show_event", "GET", "/v1/events/{seq}", (), False, "show", True),
+        RequestLine("spawn", "POST", "/v1/agents", (), False, "spawn", True),
+        RequestLine("run_once", "POST", "/v1/runs", (), False, "run_once", False),
         RequestLine(
             "list_agents",
             "GET",
             "/v1/agents",
             ("state", "name", "parent_id", "label", "limit", "cursor"),
             False,
+            "list",
+            True,
         ),
-        RequestLine("get_agent", "GET", "/v1/agents/{id}", (), False),
-        RequestLine("stream_agent", "GET", "/v1/agents/{id}/stream", ("since", "follow"), True),
-        RequestLine("signal_agent", "POST", "/v1/agents/{id}/signal", (), False),
+        RequestLine("get_agent", "GET", "/v1/agents/{id}", (), False, "get", True),
         RequestLine(
-            "terminate_agent", "DELETE", "/v1/agents/{id}", ("generation", "grace_s"), False
+            "stream_agent",
+            "GET",
+            "/v1/agents/{id}/stream",
+            ("since", "follow"),
+            True,
+            "stream",
+            True,
         ),
-        RequestLine("revoke_grant", "DELETE", "/v1/agents/{id}/grants/{grant_id}", (), False),
-        RequestLine("attach_agent", "GET", "/v1/agents/{id}/attach", ("generation",), False),
-        RequestLine("submit_task", "POST", "/v1/tasks", (), False),
-        RequestLine("list_tasks", "GET", "/v1/tasks", ("limit", "cursor"), False),
-        RequestLine("get_task", "GET", "/v1/tasks/{id}", (), False),
-        RequestLine("task_logs", "GET", "/v1/tasks/{id}/logs", ("since", "follow"), True),
-        RequestLine("cancel_task", "DELETE", "/v1/tasks/{id}", (), False),
-        RequestLine("list_reviews", "GET", "/v1/reviews", (), False),
-        RequestLine("show_review", "GET", "/v1/reviews/{agent_id}", ("at", "limit"), False),
-        RequestLine("commit_review", "POST", "/v1/reviews/{agent_id}/commit", (), False),
-        RequestLine("discard_review", "POST", "/v1/reviews/{agent_id}/discard", (), False),
-        RequestLine("list_approvals", "GET", "/v1/approvals", (), False),
-        RequestLine("get_approval", "GET", "/v1/approvals/{id}", (), False),
-        RequestLine("decide_approval", "POST", "/v1/approvals/{id}", (), False),
-        RequestLine("list_states", "GET", "/v1/states", ("limit", "cursor", "legacy"), False),
-        RequestLine("adopt_state", "POST", "/v1/states", (), False),
-        RequestLine("show_state", "GET", "/v1/states/{id}", (), False),
-        RequestLine("remove_state", "DELETE", "/v1/states/{id}", (), False),
-        RequestLine("list_tokens", "GET", "/v1/tokens", (), False),
-        RequestLine("create_token", "POST", "/v1/tokens", (), False),
-        RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False),
-        RequestLine("mesh_register", "POST", "/v1/register", (), False),
-        RequestLine("mesh_heartbeat", "POST", "/v1/heartbeat", (), False),
-        RequestLine("mesh_deregister", "POST", "/v1/deregister", (), False),
+        RequestLine("signal_agent", "POST", "/v1/agents/{id}/signal", (), False, "signal", False),
+        RequestLine(
+            "terminate_agent",
+            "DELETE",
+            "/v1/agents/{id}",
+            ("generation", "grace_s"),
+            False,
+            "terminate",
+            True,
+        ),
+        RequestLine(
+            "revoke_grant", "DELETE", "/v1/agents/{id}/grants/{grant_id}", (), False, "revoke", True
+        ),
+        RequestLine(
+            "attach_agent", "GET", "/v1/agents/{id}/attach", ("generation",), False, "attach", False
+        ),
+        RequestLine("submit_task", "POST", "/v1/tasks", (), False, "submit", False),
+        RequestLine(
+            "list_tasks", "GET", "/v1/tasks", ("limit", "cursor"), False, "list_tasks", True
+        ),
+        RequestLine("get_task", "GET", "/v1/tasks/{id}", (), False, "get", True),
+        RequestLine(
+            "task_logs", "GET", "/v1/tasks/{id}/logs", ("since", "follow"), True, "logs", True
+        ),
+        RequestLine("cancel_task", "DELETE", "/v1/tasks/{id}", (), False, "cancel", False),
+        RequestLine("list_reviews", "GET", "/v1/reviews", (), False, "list_reviews", True),
+        RequestLine(
+            "show_review", "GET", "/v1/reviews/{agent_id}", ("at", "limit"), False, "show", True
+        ),
+        RequestLine(
+            "commit_review", "POST", "/v1/reviews/{agent_id}/commit", (), False, "commit", False
+        ),
+        RequestLine(
+            "discard_review", "POST", "/v1/reviews/{agent_id}/discard", (), False, "discard", False
+        ),
+        RequestLine("list_approvals", "GET", "/v1/approvals", (), False, "list_approvals", True),
+        RequestLine("get_approval", "GET", "/v1/approvals/{id}", (), False, "get", True),
+        RequestLine("decide_approval", "POST", "/v1/approvals/{id}", (), False, "decide", False),
+        RequestLine(
+            "list_states",
+            "GET",
+            "/v1/states",
+            ("limit", "cursor", "legacy"),
+            False,
+            "list_states",
+            True,
+        ),
+        RequestLine("adopt_state", "POST", "/v1/states", (), False, "adopt", False),
+        RequestLine("show_state", "GET", "/v1/states/{id}", (), False, "show", True),
+        RequestLine("remove_state", "DELETE", "/v1/states/{id}", (), False, "remove", False),
+        RequestLine("list_tokens", "GET", "/v1/tokens", (), False, "list_tokens", True),
+        RequestLine("create_token", "POST", "/v1/tokens", (), False, "create", False),
+        RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),
+        RequestLine("mesh_register", "POST", "/v1/register", (), False, "register", False),
+        RequestLine("mesh_heartbeat", "POST", "/v1/heartbeat", (), False, "heartbeat", False),
+        RequestLine("mesh_deregister", "POST", "/v1/deregister", (), False, "deregister", False),
         RequestLine(
             "mesh_sessions",
             "GET",
             "/v1/mesh/sessions",
             ("state", "instance", "image", "limit", "cursor"),
             False,
+            "list_sessions",
+            True,
         ),
-        RequestLine("mesh_session", "GET", "/v1/mesh/sessions/{id}", (), False),
-        RequestLine("mesh_evict", "DELETE", "/v1/mesh/sessions/{id}", (), False),
-        RequestLine("mesh_status", "GET", "/v1/mesh/status", (), False),
-        RequestLine("mesh_join", "POST", "/v1/mesh/join", (), False),
-        RequestLine("mesh_outbox", "GET", "/v1/mesh/outbox", (), False),
-        RequestLine("mesh_drop", "DELETE", "/v1/mesh/outbox/{id}", (), False),
+        RequestLine(
+            "mesh_session", "GET", "/v1/mesh/sessions/{id}", (), False, "show_session", True
+        ),
+        RequestLine("mesh_evict", "DELETE", "/v1/mesh/sessions/{id}", (), False, "evict", False),
+        RequestLine("mesh_status", "GET", "/v1/mesh/status", (), False, "status", True),
+        RequestLine("mesh_join", "POST", "/v1/mesh/join", (), False, "join", False),
+        RequestLine("mesh_outbox", "GET", "/v1/mesh/outbox", (), False, "outbox", True),
+        RequestLine("mesh_drop", "DELETE", "/v1/mesh/outbox/{id}", (), False, "drop", False),
     )
 }

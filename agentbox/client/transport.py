@@ -1,5 +1,9 @@
-"""Builds requests from the table of operations and parses responses; shared by both clients."""
+"""Builds requests from the table of operations and parses responses; shared by both clients.
 
+The records' module is imported on use: a command that prints plain JSON does without.
+"""
+
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,6 +12,7 @@ from typing import Any, Protocol, TypeVar
 from agentbox.client.errors import ApiError
 from agentbox.client.request_lines import REQUEST_LINES
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.http.sse_parser import SseEvent
 
 MAX_URL = 12 << 10  # characters, of the 16 KiB that a box accepts as request head
 _TOKEN = re.compile(r"[!-~]+")
@@ -34,17 +39,20 @@ class HttpResponse(Protocol):
 
 
 A = TypeVar("A", bound=HttpResponse)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Call:
-    """A request. `url` is relative to the base; `body` is sent as JSON, `content` unchanged."""
+    """A request of the operation `name`. `url` is relative to the base; `body` is sent as JSON,
+    `content` unchanged."""
 
     method: str
     url: str
     headers: Mapping[str, str]
     body: Any = None
     content: Any = None
+    name: str = ""
 
 
 def build_call(
@@ -57,19 +65,64 @@ def build_call(
     content: Any = None,
     method: str = "",
 ) -> Call:
-    """Builds the request of an operation; `method` may be HEAD for a GET.
+    """Builds the request of an operation; `method` may be HEAD for a GET. Records in `body` are
+    sent in their wire form.
 
     Raises KeyError for an unknown operation, ValueError for an unknown query parameter, an
     ambiguous path, or a URL longer than a box accepts.
     """
     route = REQUEST_LINES[name]
     accept = ACCEPT_STREAM if route.stream else "application/json"
-    url = route.url(parameters, query)
+    url = route.url(parameters, {key: _query_text(item) for key, item in (query or {}).items()})
     if len(url) > MAX_URL:
         raise ValueError(
             f"the path and query of {name} have {len(url)} characters: the maximum is {MAX_URL}"
         )
-    return Call(method or route.method, url, {"Accept": accept, **(headers or {})}, body, content)
+    sent = None if body is None else wire_form(body)
+    all_headers = {"Accept": accept, **(headers or {})}
+    return Call(method or route.method, url, all_headers, sent, content, name)
+
+
+def _query_text(value: object) -> object:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, Mapping):
+        return json.dumps(dict(value))
+    return (",".join(value) or None) if isinstance(value, (list, tuple)) else value
+
+
+def wire_form(value: Any) -> Any:
+    """The wire form of a record, or of JSON data that has records in it."""
+    from agentbox.core.records.wire import to_wire
+
+    return to_wire(value)
+
+
+def decode(kind: type[T], response: HttpResponse) -> T:
+    """Decodes a record; ignores unknown members, since the box may be newer. Raises
+    ValidationError."""
+    return _from_json(kind, response.json())
+
+
+def decode_optional(kind: type[T], response: HttpResponse) -> T | None:
+    """None for an empty response and for an error."""
+    return decode(kind, response) if response.is_success and response.content else None
+
+
+def decode_event(kind: type[T], event: SseEvent) -> T:
+    """Like `decode`."""
+    return _from_json(kind, json.loads(event.data))
+
+
+def _from_json(kind: type[T], data: Any) -> T:
+    from agentbox.core.records.wire import from_wire
+
+    return from_wire(kind, data, ignore_unknown=True)
+
+
+def idempotency_header(request_id: str) -> dict[str, str]:
+    """None for an empty id."""
+    return {"Idempotency-Key": request_id} if request_id else {}
 
 
 def without_none(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,10 +142,8 @@ def base_headers(token: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def parse_data(response: HttpResponse, *, accepted: tuple[int, ...] = ()) -> Any:
-    """The JSON of a success (None for 204), or of a status in `accepted`. Raises ApiError
-    otherwise."""
-    check_response(response, accepted)
+def parse_data(response: HttpResponse) -> Any:
+    """The JSON of a response, None for 204."""
     return response.json() if response.content else None
 
 

@@ -3,7 +3,7 @@ are ignored.
 """
 
 from collections.abc import Mapping
-from dataclasses import field, fields
+from dataclasses import field
 from datetime import datetime
 from typing import Annotated, Any, Literal, Protocol, TypeVar, get_args
 
@@ -11,7 +11,7 @@ from agentbox.contracts.arguments import Cursor, Id, PageSize
 from agentbox.contracts.orchestrator import AgentState
 from agentbox.core.records.bounds import schema_keywords
 from agentbox.core.records.page import Page
-from agentbox.core.records.wire import JsonObj, Record, record
+from agentbox.core.records.wire import JsonObj, Record, from_wire, record
 
 PROTOCOL = 1
 OFFERED_SLOTS = (
@@ -211,13 +211,7 @@ class MeshEndpoints(Protocol):
 
 def decode_lenient(kind: type[R], data: Any) -> R:
     """Decodes a record, ignoring unknown members. Raises ValidationError for invalid ones."""
-    names = {item.name for item in fields(kind)}  # type: ignore[arg-type]
-    members = (
-        {name: value for name, value in data.items() if name in names}
-        if isinstance(data, Mapping)
-        else data
-    )
-    return kind.from_wire(members)
+    return from_wire(kind, data, ignore_unknown=True)
 
 
 RECORDS: Mapping[str, type[Record]] = {

@@ -95,9 +95,10 @@ class Operation:
     from the arguments unless a record is given; `extra` has members of it that are no arguments,
     `body_text` replaces the method's docstring as its description. `body_limit` is in bytes, None =
     `api.max_body`. `response` and `last` name records: by default that of the method's result; a
-    stream ends with `last`. `deadline_s` limits a call of the slot; `deadline_from` is an argument
-    whose value is added; if it is None, the grace period of agents. `redact` and `identifiers` are
-    JSON pointers into the arguments (`*`: each item, `/**`: each string below, keys included).
+    stream ends with `last`. `deadline_s` limits a call of the slot, and clients wait as long;
+    `deadline_from` is an argument whose value is added; if it is None, the grace period of agents.
+    `redact` and `identifiers` are JSON pointers into the arguments (`*`: each item, `/**`: each
+    string below, keys included).
     `audit`: a write is journalled after its effect; `intent`: the type of the event journalled
     before it. `rpc` is its name over the JSON-RPC of agent-host, "" for one that is not served
     there; `caller` has the members of the caller that are read there. `capability`: only a peer

@@ -33,8 +33,7 @@ RunSeconds = Annotated[float, schema_keywords(exclusiveMinimum=0, maximum=MAX_RU
 MAX_USES = 1_000_000_000
 MAX_RATE = 1_000_000  # uses a minute
 STATE_NAME = "^([a-z0-9][a-z0-9_-]{0,63})?$"
-# maximum seconds from TERM to KILL at shutdown; agent-host has 8 (plan/programs.py)
-SHUTDOWN_GRACE = 5.0
+SHUTDOWN_GRACE = 5.0  # seconds from TERM to KILL at shutdown; agent-host has 8 (plan/programs.py)
 
 
 @record
@@ -152,6 +151,16 @@ class AgentInfo(Record):
     budget: JsonObj = field(default_factory=dict)
     state_id: str = ""
     session_id: str = ""
+
+    @property
+    def agent_id(self) -> str:
+        """That of the handle."""
+        return self.handle.agent_id
+
+    @property
+    def generation(self) -> int:
+        """That of the handle."""
+        return self.handle.generation
 
 
 @record
@@ -282,17 +291,7 @@ class Orchestrator(Protocol):
     async def attach(self, handle: InQuery) -> Attachment: ...
 
 
-RECORDS: Mapping[str, type[Record]] = {
-    kind.__name__: kind
-    for kind in (
-        Limits,
-        Constraint,
-        AgentSpec,
-        AgentHandle,
-        ExitRecord,
-        AgentInfo,
-        StreamItem,
-        AgentFilter,
-        RunResult,
-    )
-}
+RECORDS: Mapping[str, type[Record]] = {kind.__name__: kind for kind in (
+    Limits, Constraint, AgentSpec, AgentHandle, ExitRecord, AgentInfo, StreamItem, AgentFilter,
+    RunResult,
+)}  # fmt: skip

@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-from agentbox.client.records import Submitted, Task
 from agentbox.contracts import (
     approvals,
     beads,
@@ -22,6 +21,7 @@ from agentbox.contracts.memory import Hits, MemoryEntry
 from agentbox.contracts.mesh import MeshSession
 from agentbox.contracts.orchestrator import AgentInfo
 from agentbox.contracts.registry import RESOURCES
+from agentbox.contracts.task_records import Submitted, Task
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record, record
 

@@ -226,17 +226,17 @@ def split_annotation(annotation: Any) -> tuple[Any, Mapping[str, Any]]:
     return kind, keywords
 
 
-def _method(name: str) -> Method:
-    assert name in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"), name
-    return name  # type: ignore[return-value]
-
-
 def placement_of(annotation: Any) -> Placement:
-    """How an argument of that annotation is sent."""
+    """How an argument or a member with this annotation is sent."""
     if get_origin(annotation) is not Annotated:
         return _DEFAULT
     given = [one for one in get_args(annotation)[1:] if isinstance(one, Placement)]
     return given[0] if given else _DEFAULT
+
+
+def _method(name: str) -> Method:
+    assert name in ("GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"), name
+    return name  # type: ignore[return-value]
 
 
 def _argument_members(argument: inspect.Parameter) -> Iterator[Member]:

@@ -4,10 +4,10 @@ from collections.abc import AsyncIterator
 from datetime import datetime
 from typing import Annotated, Protocol
 
-from agentbox.client.records import Submitted, Task
 from agentbox.contracts.arguments import Cursor, Id, PageSize, Position
 from agentbox.contracts.beads import MAX_TITLE, PRIORITY
 from agentbox.contracts.orchestrator import AgentSpec, RunSeconds, StreamItem
+from agentbox.contracts.task_records import Submitted, Task
 from agentbox.core.records.bounds import bounded_text, number_range
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record, record

@@ -8,7 +8,9 @@ import httpx
 from agentbox_testkit.wait import pause
 from support.api_box import TOKEN, ApiBox
 
-from agentbox.client import BoxClient, LogItem, Task
+from agentbox.client import BoxClient
+from agentbox.contracts.orchestrator import StreamItem
+from agentbox.contracts.task_records import Task
 
 
 def spec(*argv: str, **more: Any) -> dict[str, Any]:
@@ -21,9 +23,9 @@ def sh(script: str, **more: Any) -> dict[str, Any]:
     return spec("/bin/sh", "-c", script, **more)
 
 
-def read_all(client: BoxClient, task_id: str, **options: Any) -> tuple[list[LogItem], Task]:
+def read_all(client: BoxClient, task_id: str, **options: Any) -> tuple[list[StreamItem], Task]:
     """Every item of a task's log, and the finished task."""
-    items: list[LogItem] = []
+    items: list[StreamItem] = []
     for item in client.task_logs(task_id, **options):
         if isinstance(item, Task):
             return items, item
@@ -31,7 +33,7 @@ def read_all(client: BoxClient, task_id: str, **options: Any) -> tuple[list[LogI
     raise AssertionError("the log ended without a task")
 
 
-def text(items: list[LogItem], kind: str = "stdout") -> str:
+def text(items: list[StreamItem], kind: str = "stdout") -> str:
     """All output of one kind."""
     return b"".join(item.data for item in items if item.kind == kind).decode()
 

@@ -80,7 +80,7 @@ def test_who_may_revoke(box: ApiBox, client: BoxClient) -> None:
         for row in client.agents.get(agent.agent_id).policy["grants"]
         if row["scope"] == "tool"
     )
-    token = client.tokens.create("reader", ["agents:read"])["value"]
+    token = client.tokens.create("reader", ["agents:read"]).value
     with box.client(token) as weak, pytest.raises(ApiError, match="agents:write"):
         weak.agents.revoke(agent.agent_id, grant)
     client.agents.terminate(agent.agent_id, agent.generation, grace_s=0)

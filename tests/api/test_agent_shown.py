@@ -51,7 +51,7 @@ def test_one_agent_is_shown_whole(box: ApiBox, client: BoxClient) -> None:
     )
     assert (sealed["review"]["agent_id"], sealed["review"]["added"]) == (made.agent_id, 1)
     (listed,) = [
-        one for one in client.agents.list(name="shown")[0] if one.agent_id == made.agent_id
+        one for one in client.agents.list(name="shown").items if one.agent_id == made.agent_id
     ]
     assert (listed.policy, listed.branch, listed.denials) == ({}, {}, over.denials)
 
@@ -67,5 +67,5 @@ def test_an_agent_that_writes_nothing_has_nothing_to_review(client: BoxClient) -
 def test_health_names_the_programs_and_whether_it_is_a_development_box(client: BoxClient) -> None:
     """`dev` is what lets the profile `unrestricted` be used."""
     health = client.health()
-    assert health["dev"] is False
-    assert isinstance(health["programs"], dict)
+    assert health.dev is False
+    assert isinstance(health.programs, dict)

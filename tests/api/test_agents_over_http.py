@@ -55,7 +55,7 @@ def test_the_client_starts_follows_and_ends_agents(client: BoxClient) -> None:
         spec("sh", "-c", "cat; exec sleep 1000", stdin="pipe"), request_id=key, input=b"given\n"
     )
     assert client.agents.spawn(spec("true"), request_id=key).agent_id == made.agent_id
-    assert made.agent_id in {one.agent_id for one in client.agents.list(state="running")[0]}
+    assert made.agent_id in {one.agent_id for one in client.agents.list(state="running").items}
     for item in client.agents.stream(made.agent_id):
         if item.kind == "stdout":
             assert item.data == b"given\n"
@@ -228,7 +228,7 @@ async def test_an_api_that_dies_cuts_the_socket_and_ends_no_agent(own_box: Any) 
             assert await anext(aiter(again)) == b"two"
         held = [
             one
-            for one in (await aio.agents.list(state="running"))[0]
+            for one in (await aio.agents.list(state="running")).items
             if one.agent_id == made.agent_id
         ]
         await wait_until(lambda: len(held) == 1, "it runs")

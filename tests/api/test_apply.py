@@ -90,13 +90,13 @@ def test_a_live_key_acts_at_once(applied: ApiBox) -> None:
     """The slot works with the new value in the same process."""
     with applied.client() as client:
         assert 50 < lease_of_a_claim(client) <= 60
-        uptime = client.livez()["uptime"]
+        uptime = client.livez().uptime
         written(applied, text(lease=7))
         assert client.call("config_apply")["live"] == ["adapters.beads.lease_seconds"]
         end = datetime.now(UTC).timestamp() + 5
         while lease_of_a_claim(client) > 7:
             assert datetime.now(UTC).timestamp() < end
-        assert client.livez()["uptime"] > uptime
+        assert client.livez().uptime > uptime
 
 
 @pytest.mark.parametrize("how", ["kill", "stop"])
@@ -104,13 +104,13 @@ def test_what_was_applied_outlives_the_api(applied: ApiBox, how: str) -> None:
     """Restarted in the same boot, it uses the applied value, reports no drift to apply, and keeps
     the plan digest of the boot. A later change is compared with the applied manifest."""
     with applied.client() as client:
-        booted = client.meta()["plan_digest"]
+        booted = client.meta().plan_digest
         written(applied, text(lease=7))
         client.call("config_apply")
         getattr(applied, how)()
         applied.start()
         assert 0 < lease_of_a_claim(client) <= 7
-        assert client.meta()["plan_digest"] == booted
+        assert client.meta().plan_digest == booted
         assert client.call("config_apply")["live"] == []
         written(applied, text())
         assert client.call("config_apply")["live"] == ["adapters.beads.lease_seconds"]

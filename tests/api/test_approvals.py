@@ -32,7 +32,7 @@ def following(box: ApiBox, token: str | None = None) -> Iterator[None]:
 
     def read() -> None:
         with box.client() if token is None else box.client(token) as client:
-            for _ in client.events.stream(since=-1):
+            for _ in client.events.subscribe(since=-1):
                 there.set()
                 if leave.is_set():
                     return
@@ -43,7 +43,7 @@ def following(box: ApiBox, token: str | None = None) -> Iterator[None]:
     yield
     leave.set()
     with box.client() as client:
-        client.events.append({"type": "test.leave", "data": {}})
+        client.events.append([{"type": "test.leave", "data": {}}])
     reader.join(20)
     assert not reader.is_alive()
 
@@ -85,14 +85,14 @@ def until_asked(
 
 
 def _waiting(client: BoxClient) -> list[str]:
-    return [one["id"] for one in client.approvals.list() if one["state"] == "waiting"]
+    return [one.id for one in client.approvals.list().items if one.state == "waiting"]
 
 
 def test_nobody_follows(box: ApiBox, client: BoxClient, agent: str) -> None:
     """Denied at once; a follower without the scope does not count as an approver."""
     with pytest.raises(PermissionDenied, match="no approver is connected"):
         ask(box, agent, "pod/read")
-    token = client.tokens.create("reader", ["events:read", "approvals:read"])["value"]
+    token = client.tokens.create("reader", ["events:read", "approvals:read"]).value
     with following(box, token), pytest.raises(PermissionDenied, match="no approver is connected"):
         ask(box, agent, "pod/list")
 
@@ -107,7 +107,7 @@ def test_approve_and_deny(box: ApiBox, client: BoxClient, agent: str) -> None:
         assert "\u201cplease\\u202e\u201d" in shown
         assert waiting in agentbox(box, "approvals", "list").stdout.decode()
         assert agentbox(box, "approvals", "approve", "--reason", "fine", waiting).returncode == 0
-        until(lambda: client.approvals.get(waiting)["state"] == "used")
+        until(lambda: client.approvals.get(waiting).state == "used")
         assert agentbox(box, "approvals", "deny", waiting).returncode == 7
         pool.shutdown()
         pool, waiting = until_asked(box, client, agent, "pod/delete")
@@ -134,7 +134,7 @@ def test_approve_and_deny(box: ApiBox, client: BoxClient, agent: str) -> None:
 
 def test_scopes(client: BoxClient, box: ApiBox) -> None:
     """Reading does not decide."""
-    token = client.tokens.create("reader", ["approvals:read", "agents:write"])["value"]
+    token = client.tokens.create("reader", ["approvals:read", "agents:write"]).value
     with box.client(token) as reader:
         assert reader.approvals.list() is not None
         with pytest.raises(ApiError) as caught:

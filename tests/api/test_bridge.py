@@ -48,7 +48,7 @@ def child_of(box: ApiBox) -> int:
 
 
 def orchestrator(client: BoxClient) -> str:
-    return str(client.health()["adapters"]["orchestrator"]["state"])
+    return str(client.health().adapters["orchestrator"].state)
 
 
 @pytest.fixture

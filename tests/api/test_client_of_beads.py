@@ -30,24 +30,28 @@ async def test_a_bead_goes_round(client: Any) -> None:
     """Created once, claimed, heartbeat, released, claimed again, closed; a bead that depends on it
     becomes ready."""
     key, lease = uuid.uuid4().hex, str(uuid.uuid4())
-    epic = await done(client.beads.create_epic("an epic", request_id=key, tags=["t"]))
-    assert (
-        await done(client.beads.create_epic("an epic", request_id=key, tags=["t"]))
-    ).id == epic.id
-    first, second = [await done(client.beads.create_child(epic.id, title)) for title in ("a", "b")]
+    epic, created = await done(client.beads.create_epic("an epic", request_id=key, tags=["t"]))
+    assert created
+    again = await done(client.beads.create_epic("an epic", request_id=key, tags=["t"]))
+    assert again == (epic, False)
+    first, second = [
+        (await done(client.beads.create_child(epic.id, title)))[0] for title in ("a", "b")
+    ]
     await done(client.beads.add_dep(second.id, first.id))
-    assert [bead.id for bead in (await done(client.beads.ready(parent_id=epic.id)))[0]] == [
+    assert [bead.id for bead in (await done(client.beads.ready(parent_id=epic.id))).items] == [
         first.id
     ]
-    claim = await done(client.beads.claim_next(lease, parent_id=epic.id))
+    claim = await done(client.beads.claim_next(lease_id=lease, parent_id=epic.id))
     assert (claim.bead.id, claim.lease_id, claim.bead.status) == (first.id, lease, "claimed")
-    assert await done(client.beads.claim_next(str(uuid.uuid4()), parent_id=epic.id)) is None
+    assert (
+        await done(client.beads.claim_next(lease_id=str(uuid.uuid4()), parent_id=epic.id)) is None
+    )
     assert (
         await done(client.beads.heartbeat(first.id, lease, lease_s=600))
     ).expires_at > claim.expires_at
     assert (await done(client.beads.release(first.id, lease, note="later"))).status == "open"
-    again = await done(client.beads.claim(first.id, lease))
-    closed = await done(client.beads.close(first.id, result={"n": 1}, lease_id=again.lease_id))
+    again = await done(client.beads.claim(first.id, lease_id=lease))
+    closed = await done(client.beads.close_bead(first.id, result={"n": 1}, lease_id=again.lease_id))
     assert (closed.outcome, closed.result, (await done(client.beads.show(first.id))).status) == (
         "done",
         {"n": 1},
@@ -61,8 +65,8 @@ async def test_a_bead_goes_round(client: Any) -> None:
 
 async def test_a_listing_is_read_to_its_end(client: Any) -> None:
     """Page after page, each item once."""
-    epic = await done(client.beads.create_epic("many"))
-    made = [(await done(client.beads.create_child(epic.id, str(n)))).id for n in range(7)]
+    epic, _ = await done(client.beads.create_epic("many"))
+    made = [(await done(client.beads.create_child(epic.id, str(n))))[0].id for n in range(7)]
     if isinstance(client, AsyncBoxClient):
         found = [
             bead.id async for bead in every_async(client.beads.list, parent_id=epic.id, limit=3)
@@ -75,17 +79,17 @@ async def test_a_listing_is_read_to_its_end(client: Any) -> None:
 async def test_events_go_round(client: Any) -> None:
     """Appended, read, shown, verified, streamed from a position."""
     kind = f"round.{uuid.uuid4().hex}"
-    first, last = await done(
-        client.events.append(*({"type": kind, "data": {"n": n}} for n in range(3)))
-    )
-    events, _ = await done(client.events.read(since=first - 1, types=(kind,)))
+    rows = [{"type": kind, "data": {"n": n}} for n in range(3)]
+    appended = await done(client.events.append(rows))
+    first, last = appended.first_seq, appended.last_seq
+    events = (await done(client.events.read(since=first - 1, types=(kind,)))).events
     assert [(event.seq, event.data) for event in events] == [
         (first + n, {"n": n}) for n in range(3)
     ]
-    assert await done(client.events.show(last)) == events[-1]
+    assert await done(client.events.show(str(last))) == events[-1]
     assert (await done(client.events.head()))[0] >= last
-    assert (await done(client.events.verify()))["ok"]
-    stream = client.events.stream(since=first, types=(kind,))
+    assert (await done(client.events.verify())).ok
+    stream = client.events.subscribe(since=first, types=(kind,))
     if isinstance(client, AsyncBoxClient):
         async with asyncio.timeout(10):
             assert [(await anext(stream)).seq for _ in range(2)] == [first + 1, last]
@@ -98,14 +102,14 @@ async def test_events_go_round(client: Any) -> None:
 async def test_the_rest(client: Any) -> None:
     """Tokens, the box's own part of the mesh, probes, what may be done with an object, the document."""
     token = await done(client.tokens.create("of-a-test", ["beads:read"], rate=5))
-    assert token["value"].startswith("abx_")
-    assert token["id"] in [row["id"] for row in await done(client.tokens.list())]
-    await done(client.tokens.revoke(token["id"]))
-    assert (await done(client.mesh.status()))["mode"] == "standalone"
-    assert (await done(client.livez()))["live"]
+    assert token.value.startswith("abx_")
+    assert token.id in [row.id for row in (await done(client.tokens.list())).items]
+    await done(client.tokens.revoke(token.id))
+    assert (await done(client.mesh.status())).mode == "standalone"
+    assert (await done(client.livez())).live
     assert "PUT" in (await done(client.pods.options("x")))["allow"]
     assert (await done(client.openapi()))["openapi"] == "3.1.0"
-    assert (await done(client.boot()))["broken"] == []
-    assert (await done(client.meta()))["api_versions"] == ["v1"]
-    assert "beads" in (await done(client.health()))["adapters"]
-    assert isinstance((await done(client.tasks(limit=1)))[0], list)
+    assert (await done(client.boot())).broken == ()
+    assert (await done(client.meta())).api_versions == ("v1",)
+    assert "beads" in (await done(client.health())).adapters
+    assert isinstance((await done(client.list_tasks(limit=1))).items, tuple)

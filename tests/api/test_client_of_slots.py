@@ -46,10 +46,10 @@ async def test_an_object_goes_round(slots: tuple[Any, Any]) -> None:
     """Written, described, read in part, patched, listed, deleted; conditions are checked."""
     pods, _ = slots
     folder = f"c{uuid.uuid4().hex[:8]}/"
-    made = await pods.write(
+    made, created = await pods.write(
         f"{folder}a b", b'{"n":1}', content_type="application/json", if_none_match="*"
     )
-    assert made.created
+    assert created
     meta = await pods.head(f"{folder}a b")
     assert (meta.etag, meta.size, meta.content_type, meta.kind) == (
         made.etag,
@@ -66,10 +66,10 @@ async def test_an_object_goes_round(slots: tuple[Any, Any]) -> None:
         await pods.write(f"{folder}a b", b"", if_match=made.etag)
     assert (stale.value.status, stale.value.code) == (412, "precondition-failed")
     await pods.write(f"{folder}deep/x", b"")
-    first, cursor = await pods.list(folder, limit=1)
-    rest, end = await pods.list(folder, cursor=cursor)
-    assert [meta.path for meta in (*first, *rest)] == [f"{folder}a b", f"{folder}deep/"]
-    assert end is None
+    first = await pods.list(folder, limit=1)
+    rest = await pods.list(folder, cursor=first.next_cursor)
+    assert [meta.path for meta in (*first.items, *rest.items)] == [f"{folder}a b", f"{folder}deep/"]
+    assert rest.next_cursor is None
     assert (await pods.head(folder)).kind == "container"
     await pods.delete(f"{folder}a b")
     with pytest.raises(ApiError) as gone:
@@ -96,10 +96,10 @@ async def test_an_entry_goes_round(slots: tuple[Any, Any]) -> None:
     assert not (await memory.store("a/b", "another whale", namespace=ns))[1]
     (hit,) = await memory.search("whale", namespaces=(ns,), mode="text")
     assert (hit.entry.key, hit.score > 0) == ("a/b", True)
-    assert await memory.search("whale", namespaces=(ns,), filter={"n": 9}) == []
-    entries, cursor = await memory.list(namespace=ns, prefix="a", limit=1)
-    assert ([found.key for found in entries], cursor) == (["a/b"], None)
-    assert (await memory.stats(ns))["entries"] == 1
+    assert await memory.search("whale", namespaces=(ns,), filter={"n": 9}) == ()
+    page = await memory.list(namespace=ns, prefix="a", limit=1)
+    assert ([found.key for found in page.items], page.next_cursor) == (["a/b"], None)
+    assert (await memory.stats(ns)).entries == 1
     assert await memory.delete("a/b", namespace=ns)
     assert not await memory.delete("a/b", namespace=ns)
     assert await memory.retrieve("a/b", namespace=ns) is None

@@ -38,16 +38,15 @@ def test_a_damaged_row_is_named_and_the_rest_is_there() -> None:
         sealed.start()
         for _ in range(3):
             sealed.client.agents.run_once(sh("exit 0"))
-        first, second, third = (one.agent_id for one in sealed.client.agents.list()[0])
+        first, second, third = (one.agent_id for one in sealed.client.agents.list().items)
         box.stop()
         with sqlite3.connect(box.paths.slot("orchestrator") / "agents.db") as db:
             db.execute("UPDATE agents SET row = '{' WHERE agent_id = ?", (second,))
         sealed.start()
-        assert [one.agent_id for one in sealed.client.agents.list()[0]] == [first, third]
-        until(lambda: sealed.client.health()["adapters"]["orchestrator"]["state"] == "degraded")
+        assert [one.agent_id for one in sealed.client.agents.list().items] == [first, third]
+        until(lambda: sealed.client.health().adapters["orchestrator"].state == "degraded")
         assert (
-            "unreadable rows of agents.db"
-            in sealed.client.health()["adapters"]["orchestrator"]["detail"]
+            "unreadable rows of agents.db" in sealed.client.health().adapters["orchestrator"].detail
         )
         assert f"cannot read {second} of agents: its row is damaged" in box.log()
         assert sealed.client.agents.run_once(sh("exit 0")).exit.code == 0

@@ -105,7 +105,7 @@ def test_what_is_told_of_the_delivery(sender: ApiBox, sink: GenericSink, tmp_pat
         held = becomes(client, held="the sink responded 401: so says the rule: 401")
         done = delivery_command(sender, tmp_path, "--json")
         assert (done.returncode, json.loads(done.stdout)["cursor"]) == (1, held["cursor"])
-        until(lambda: client.health()["adapters"]["events"]["state"] == "degraded", 30)
+        until(lambda: client.health().adapters["events"].state == "degraded", 30)
         metrics = httpx.get(f"{sender.metrics_url}/metrics").text
         assert "agentbox_events_undelivered " in metrics
         assert "agentbox_events_undelivered 0.0" not in metrics

@@ -69,7 +69,7 @@ def test_every_place_says_the_same_of_a_budget(tmp_path: Path) -> None:
         with AgentApiClient(gateway, token) as agent_api:
             assert until(lambda: _hello(agent_api), 30) == used
         assert box.client.agents.get(agent_id).budget == used
-        (listed,) = box.client.agents.list(name="coder")[0]
+        (listed,) = box.client.agents.list(name="coder").items
         assert listed.budget == {}
 
 

@@ -31,8 +31,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Page]:
 @pytest.fixture(autouse=True)
 def _clean(box: ApiBox, client: BoxClient, page: Page) -> Iterator[None]:
     yield
-    for one in client.reviews.list():
-        client.reviews.discard(one["agent_id"])
+    for one in client.reviews.list().items:
+        client.reviews.discard(one.agent_id)
     subprocess.run(["rm", "-rf", *map(str, box.paths.workspace.iterdir())], check=True)
     page.find("sessionStorage.clear()")
     page.told.clear()
@@ -166,7 +166,7 @@ def test_an_agent_s_text_does_nothing(box: ApiBox, client: BoxClient, page: Page
     )
     assert page.troubles == []
     assert {url for url in page.requests if not url.startswith(f"{box.url}/")} <= {"about:blank"}
-    assert client.reviews.list()[0]["agent_id"] == agent
+    assert client.reviews.list().items[0].agent_id == agent
 
 
 def test_the_policy_holds_though_the_page_had_a_hole(box: ApiBox, page: Page) -> None:
@@ -200,7 +200,7 @@ def test_a_conflict_and_another_digest_are_said(box: ApiBox, client: BoxClient, 
     assert (box.paths.workspace / "file").read_text() == "mine"
     decide(page, "discard")
     page.until("document.getElementById('status').textContent === 'Discarded.'")
-    assert client.reviews.list() == []
+    assert client.reviews.list().items == ()
 
 
 def test_the_token_stays_in_the_tab(box: ApiBox, client: BoxClient, page: Page) -> None:
@@ -213,7 +213,7 @@ def test_the_token_stays_in_the_tab(box: ApiBox, client: BoxClient, page: Page) 
     reader = client.tokens.create("page-reader", ["agents:read"])
     page.until("document.activeElement.id === 'token'")
     page.find("document.getElementById('token').value = ''")
-    page.type(reader["value"])
+    page.type(reader.value)
     page.press("Enter")
     see(page, "#list button")
     page.go(f"{box.url}/ui/review")

@@ -18,8 +18,8 @@ from agentbox.client import ApiError, BoxClient
 def _clean(box: ApiBox, client: BoxClient) -> Iterator[None]:
     """Each test begins with an empty workspace and no review."""
     yield
-    for one in client.reviews.list():
-        client.reviews.discard(one["agent_id"])
+    for one in client.reviews.list().items:
+        client.reviews.discard(one.agent_id)
     subprocess.run(["rm", "-rf", *map(str, box.paths.workspace.iterdir())], check=True)
     assert [one for one in box.paths.branches.iterdir() if (one / "sealed").exists()] == []
 
@@ -55,17 +55,17 @@ def test_a_change_is_reviewed_and_taken(box: ApiBox, client: BoxClient) -> None:
     agent = run(client, "sed -i s/two/2/ text; echo hi > new; pwd; echo $AGENTBOX_WORKSPACE")
     assert (ws / "text").read_text() == "one\ntwo\nthree\n"
     assert not (ws / "new").exists()
-    (summary,) = client.reviews.list()
-    assert (summary["agent_id"], summary["added"], summary["modified"]) == (agent, 1, 1)
+    (summary,) = client.reviews.list().items
+    assert (summary.agent_id, summary.added, summary.modified) == (agent, 1, 1)
     shown = client.reviews.show(agent)
-    assert [one["path"] for one in shown["changes"]] == ["new", "text"]
-    assert shown["changes"][1]["diff"] == "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
-    assert client.reviews.commit(agent, summary["digest"])["changed"] == 2
+    assert [one.path for one in shown.changes] == ["new", "text"]
+    assert shown.changes[1].diff == "@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n"
+    assert client.reviews.commit(agent, summary.digest).changed == 2
     assert ((ws / "text").read_text(), (ws / "new").read_text()) == ("one\n2\nthree\n", "hi\n")
-    assert client.reviews.list() == []
+    assert client.reviews.list().items == ()
     sealed, committed = events(client, agent, "review.sealed", "review.committed")
-    assert (sealed["modified"], sealed["digest"]) == (1, summary["digest"])
-    assert (committed["by"], committed["digest"]) == ("urn:agentbox:operator", summary["digest"])
+    assert (sealed["modified"], sealed["digest"]) == (1, summary.digest)
+    assert (committed["by"], committed["digest"]) == ("urn:agentbox:operator", summary.digest)
     assert refused(lambda: client.reviews.show(agent)).status == 404
 
 
@@ -73,7 +73,7 @@ def test_no_change_leaves_nothing(box: ApiBox, client: BoxClient) -> None:
     """No review, no branch, no directory."""
     (box.paths.workspace / "file").write_text("x")
     agent = run(client, "cat file > /dev/null; echo x > $TMPDIR/y")
-    assert client.reviews.list() == []
+    assert client.reviews.list().items == ()
     until(lambda: not (box.paths.branches / agent).exists())
     assert not (box.paths.slot("orchestrator") / "reviews" / agent).exists()
 
@@ -93,11 +93,11 @@ def test_conflict_and_another_digest(box: ApiBox, client: BoxClient) -> None:
     ws = box.paths.workspace
     (ws / "file").write_text("old")
     agent = run(client, "echo agent > file; echo y > other")
-    digest = client.reviews.list()[0]["digest"]
+    digest = client.reviews.list().items[0].digest
     other = refused(lambda: client.reviews.commit(agent, "0" * 64))
     assert (other.status, other.problem["etag"]) == (412, digest)
     (ws / "file").write_text("mine")
-    assert "conflict:" in client.reviews.show(agent)["changes"][0]["notes"][0]
+    assert "conflict:" in client.reviews.show(agent).changes[0].notes[0]
     conflict = refused(lambda: client.reviews.commit(agent, digest))
     assert (conflict.status, conflict.code, list(conflict.problem["conflicts"])) == (
         409,
@@ -107,7 +107,7 @@ def test_conflict_and_another_digest(box: ApiBox, client: BoxClient) -> None:
     assert sorted(one.name for one in ws.iterdir()) == ["file"]
     assert (ws / "file").read_text() == "mine"
     (ws / "file").write_text("old")
-    assert client.reviews.commit(agent, digest)["changed"] == 2
+    assert client.reviews.commit(agent, digest).changed == 2
 
 
 def test_side_by_side(box: ApiBox, client: BoxClient) -> None:
@@ -137,8 +137,8 @@ echo x > file; git add file; git commit -q -m mine; git log --format=%s; git sta
 ! touch {ws}/.git/objects/x 2>/dev/null; ! ls {ws} 2>/dev/null; ! cat {ws}/.git/config 2>/dev/null
 printf '#!/bin/sh\\ntouch /tmp/hooked' > .git/hooks-x; git config core.fsmonitor 'touch hooked'"""
     agent = run(client, script)
-    assert [one["path"] for one in client.reviews.show(agent)["changes"]] == ["file"]
-    client.reviews.commit(agent, client.reviews.list()[0]["digest"])
+    assert [one.path for one in client.reviews.show(agent).changes] == ["file"]
+    client.reviews.commit(agent, client.reviews.list().items[0].digest)
     told = subprocess.run(
         ["git", "log", "--format=%s"], cwd=ws, capture_output=True, text=True, check=True
     )
@@ -206,11 +206,11 @@ def test_direct(box: ApiBox, client: BoxClient) -> None:
     """An admin may let an agent write the workspace itself; no other caller can, in any way."""
     assert agentbox(box, "run", "--direct", "--", "/bin/sh", "-c", "echo x > file").returncode == 0
     assert (box.paths.workspace / "file").read_text() == "x\n"
-    assert client.reviews.list() == []
+    assert client.reviews.list().items == ()
     made = client.tokens.create(
         "worker", ["agents:write", "agents:read", "beads:write", "reviews:write"]
     )
-    with box.client(made["value"]) as worker:
+    with box.client(made.value) as worker:
         direct = sh("true", workspace="direct")
         for call in (lambda: worker.submit_task(direct), lambda: worker.call("spawn", body=direct)):
             error = refused(call)
@@ -221,8 +221,8 @@ def test_scopes(box: ApiBox, client: BoxClient) -> None:
     """A token that may read reviews may not decide on them."""
     agent = run(client, "echo x > file")
     made = client.tokens.create("reader", ["agents:read", "agents:write"])
-    with box.client(made["value"]) as reader:
-        digest = reader.reviews.list()[0]["digest"]
+    with box.client(made.value) as reader:
+        digest = reader.reviews.list().items[0].digest
         for call in (
             lambda: reader.reviews.commit(agent, digest),
             lambda: reader.reviews.discard(agent),
@@ -243,24 +243,24 @@ def test_deaths(own_box: Callable[..., ApiBox]) -> None:
     box = own_box()
     with box.client() as client:
         task_id = client.submit_task(sh("echo x > file; echo up; sleep 300")).task_id
-        agent = until(lambda: client.task(task_id).agent_id)
+        agent = until(lambda: client.get_task(task_id).agent_id)
         until(lambda: _said(client, agent) == "up\n")
         assert box.host is not None
         box.host.kill()
         box.host.start()
         read_all(client, task_id)
-        until(lambda: [one["agent_id"] for one in client.reviews.list()] == [agent])
+        until(lambda: [one.agent_id for one in client.reviews.list().items] == [agent])
         box.host.kill()
         box.host.start()
         until(lambda: _listed(client) == [agent])
-        client.reviews.commit(agent, client.reviews.list()[0]["digest"])
+        client.reviews.commit(agent, client.reviews.list().items[0].digest)
         assert Path(box.paths.workspace / "file").read_text() == "x\n"
 
 
 def _listed(client: BoxClient) -> list[str]:
     """Empty while agent-host is not running."""
     try:
-        return [one["agent_id"] for one in client.reviews.list()]
+        return [one.agent_id for one in client.reviews.list().items]
     except ApiError as error:
         if not error.retryable:
             raise

@@ -75,7 +75,7 @@ def test_ctrl_c_cancels_the_task(box: ApiBox, client: BoxClient) -> None:
 
 
 def _all_tasks(client: BoxClient):  # type: ignore[no-untyped-def]
-    return client.tasks(limit=500)[0]
+    return client.list_tasks(limit=500).items
 
 
 def test_the_time_limit_is_124(box: ApiBox) -> None:
@@ -161,8 +161,8 @@ def test_an_agent_of_the_manifest_runs_by_its_name(tmp_path: Path) -> None:
         done = agentbox(box, "run", "--agent", "copier", "--input", "-", given=b"in")
         assert (done.returncode, done.stdout) == (0, b"in")
         assert b"as the manifest defines this agent" in done.stderr
-        (made,) = client.agents.list(name="copier")[0]
-        assert made.spec["profile"] == "readonly"
+        (made,) = client.agents.list(name="copier").items
+        assert made.spec.profile == "readonly"
         assert (
             agentbox(box, "run", "--agent", "copier", "--", "echo").returncode
             == agentbox(box, "run").returncode
@@ -231,7 +231,7 @@ def test_task_verbs(box: ApiBox, client: BoxClient) -> None:
     as exit code."""
     done = agentbox(box, "task", "submit", "--", "/bin/sh", "-c", "echo hello")
     task_id = done.stdout.decode().strip()
-    until(lambda: client.task(task_id).final)
+    until(lambda: client.get_task(task_id).final)
     assert task_id in agentbox(box, "task", "list").stdout.decode()
     assert "succeeded" in agentbox(box, "task", "show", task_id).stdout.decode()
     assert agentbox(box, "task", "logs", task_id).stdout == b"hello\n"

@@ -49,8 +49,8 @@ def test_a_late_reader_gets_every_byte(box: ApiBox, client: BoxClient) -> None:
         until(
             lambda: [
                 one
-                for one in client.agents.list(state="running")[0]
-                if one.spec["argv"][-1:] == [counted(size)[-1]]
+                for one in client.agents.list(state="running").items
+                if one.spec.argv[-1:] == (counted(size)[-1],)
             ]
         )
         beside = agentbox(box, "--quiet", "run", "--", *counted(2 * MIB))
@@ -81,18 +81,18 @@ def test_an_agent_goes_on_when_its_reader_dies(own_box: Callable[..., ApiBox]) -
             assert running.stdout is not None
             assert running.stdout.read(8) == b"0000000\n"
             running.send_signal(signal.SIGKILL)
-        (task,) = client.tasks()[0]
+        (task,) = client.list_tasks().items
         assert task.state == "running"
-        until(lambda: client.task(task.task_id).final, seconds=60)
-        assert client.task(task.task_id).state == "succeeded"
+        until(lambda: client.get_task(task.task_id).final, seconds=60)
+        assert client.get_task(task.task_id).state == "succeeded"
 
 
 def test_what_nobody_is_attached_to_is_not_held(box: ApiBox, client: BoxClient) -> None:
     """A task that was only submitted ends by itself, and a later reader does not block it either."""
     spec = {"name": "flood", "argv": list(counted(8 * MIB)), "profile": "sandboxed"}
     task_id = client.submit_task(spec).task_id
-    until(lambda: client.task(task_id).final, seconds=30)
-    assert client.task(task_id).state == "succeeded"
+    until(lambda: client.get_task(task_id).final, seconds=30)
+    assert client.get_task(task_id).state == "succeeded"
 
 
 def test_lost_output_is_told(box: ApiBox, client: BoxClient) -> None:
@@ -100,7 +100,7 @@ def test_lost_output_is_told(box: ApiBox, client: BoxClient) -> None:
     `run` would return 125."""
     flood = {"name": "flood", "argv": list(counted(8 * MIB)), "profile": "sandboxed"}
     task_id = client.submit_task(flood).task_id
-    until(lambda: client.task(task_id).final)
+    until(lambda: client.get_task(task_id).final)
     reader = task_output.LogReader(client, task_id, task_output.BufferSink())
     assert reader.read().state == "succeeded"
     assert reader.output_lost

@@ -66,7 +66,7 @@ def test_a_journal_that_agents_filled_is_the_boxs_still(own_box: Callable[..., A
         problem = full(lambda: operator.call("append_events", body={"events": [event] * 10}))
         assert (problem["status"], problem["config_path"]) == (507, "adapters.events.max_size")
         until(lambda: operator.ready().degraded == ("events",), 30)
-        assert operator.health()["adapters"]["events"]["state"] == "degraded"
+        assert operator.health().adapters["events"].state == "degraded"
         assert operator.call("read_events", query={"limit": 1})["events"]
 
 

@@ -123,7 +123,7 @@ def test_traces_go_where_the_manifest_says(folder: Path) -> None:
     watch = replace(plan.observability, otlp_endpoint=f"http://127.0.0.1:{collector.server_port}")
     with ApiBox(folder, orchestrator=False, observability=watch) as box, box.client() as client:
         client.call("create_epic", body={"title": "a title of mine"})
-        assert client.meta()["observability"]["otlp"] is True
+        assert client.meta().observability["otlp"] is True
         box.stop()
     until(lambda: any(b"agentbox.adapter.beads.create_epic" in body for _, body in collector.got))
     assert {path for path, _ in collector.got} == {"/v1/traces"}

@@ -15,6 +15,7 @@ from support.gateway_box import GatewayBox
 from support.plans import plan_of
 
 from agentbox.client import AgentApiClient, ApiError, BoxClient
+from agentbox.contracts.states import StateHolds
 from agentbox.plan.tables import StatePlan
 
 SAYS_TOKEN = 'echo "$AGENTBOX_TOKEN"; exec sleep 1000'
@@ -75,10 +76,10 @@ def test_a_command_has_no_identity_of_the_manifest(lives: Callable[..., Any]) ->
     none of its limits; `agent` does."""
     adhoc, agent_api = lives(name="coder")
     assert agent_api.hello()["own"]["beads"] == ""
-    assert adhoc.spec["agent"] == ""
+    assert adhoc.spec.agent == ""
     named, agent_api = lives(name="x", agent="coder")
     assert agent_api.hello()["own"]["beads"] == "for:coder"
-    assert named.spec["argv"][:2] == ["sh", "-c"]
+    assert named.spec.argv[:2] == ("sh", "-c")
 
 
 def test_runs_of_one_name_share_and_others_do_not(lives: Callable[..., Any]) -> None:
@@ -109,17 +110,17 @@ def test_a_name_belongs_to_who_made_it(
     with bearer(box, client, "maker") as maker, bearer(box, client, "other") as other:
         agent, _ = lives(maker, state="mine")
         for refused in (
-            lambda: other.agents.spawn(spec("true", state="mine")), lambda: other.states.get("mine"), lambda: other.states.remove("mine"),
-            lambda: other.states.get(agent.state_id), lambda: other.states.remove(agent.state_id),
+            lambda: other.agents.spawn(spec("true", state="mine")), lambda: other.states.show("mine"), lambda: other.states.remove("mine"),
+            lambda: other.states.show(agent.state_id), lambda: other.states.remove(agent.state_id),
         ):  # fmt: skip
             assert refused_as(refused) == "state-not-yours"
-        assert "mine" not in [one["name"] for one in other.states.list()[0]]
-        assert [one["name"] for one in maker.states.list()[0]] == ["mine"]
+        assert "mine" not in [one.name for one in other.states.list().items]
+        assert [one.name for one in maker.states.list().items] == ["mine"]
         task = other.submit_task(spec("true", state="mine"))
         assert "it belongs to another token" in read_all(other, task.task_id)[1].note
         assert lives(client, state="mine")[0].state_id == agent.state_id
         with bearer(box, client, "maker") as again:
-            assert again.states.get("mine")["state_id"] == agent.state_id
+            assert again.states.show("mine").state_id == agent.state_id
 
 
 def test_an_admin_is_told_whose_state_a_name_is(
@@ -144,10 +145,10 @@ def test_a_name_that_looks_like_an_id_hides_no_state(
     agent_api.call("memory.store", key="k", value="of the first")
     with bearer(box, client, "squatter") as squatter:
         squatter.agents.run_once(spec("true", state=agent.state_id))
-        assert refused_as(lambda: squatter.states.get(agent.state_id)) == "state-not-yours"
-        (own,) = squatter.states.list()[0]
-    assert client.states.get(agent.state_id)["holds"] == {"memory": 1, "pods": 0}
-    assert client.states.get(own["state_id"])["name"] == agent.state_id
+        assert refused_as(lambda: squatter.states.show(agent.state_id)) == "state-not-yours"
+        (own,) = squatter.states.list().items
+    assert client.states.show(agent.state_id).holds == StateHolds(memory=1, pods=0)
+    assert client.states.show(own.state_id).name == agent.state_id
 
 
 def test_a_task_by_a_token_makes_the_name_its_own(box: ApiBox, client: BoxClient) -> None:
@@ -157,7 +158,7 @@ def test_a_task_by_a_token_makes_the_name_its_own(box: ApiBox, client: BoxClient
             read_all(token, token.submit_task(spec("true", state="of-a-task")).task_id)[1].state
             == "succeeded"
         )
-        assert token.states.get("of-a-task")["owner"] == "urn:agentbox:token:submitter"
+        assert token.states.show("of-a-task").owner == "urn:agentbox:token:submitter"
 
 
 def test_a_state_goes_whole_and_not_while_somebody_lives(
@@ -172,12 +173,12 @@ def test_a_state_goes_whole_and_not_while_somebody_lives(
     with pytest.raises(ApiError) as caught:
         client.states.remove("gone")
     assert (caught.value.code, caught.value.problem["agents"]) == ("state-busy", [agent.agent_id])
-    assert client.states.get("gone")["holds"] == {"memory": 3, "pods": 1}
+    assert client.states.show("gone").holds == StateHolds(memory=3, pods=1)
     end(client, agent.agent_id)
     done = agentbox(box, "--json", "state", "reset", "-y", "gone")
     assert json.loads(done.stdout) == {"memory": 3, "pods": 1}, done.stderr
-    assert refused_as(lambda: client.states.get("gone")) == "not-found"
-    assert client.memory.list(namespace=f"state.{agent.state_id}")[0] == []
+    assert refused_as(lambda: client.states.show("gone")) == "not-found"
+    assert client.memory.list(namespace=f"state.{agent.state_id}").items == ()
     assert refused_as(lambda: client.pods.read(f"state/{agent.state_id}/deep/er/x")) == "not-found"
     removed = [event for event in journal(client) if event["type"] == "state.removed"]
     assert removed[-1]["data"] | {"label": ""} == {
@@ -220,7 +221,7 @@ def test_prune_takes_what_has_no_name_and_no_life(
     done = agentbox(box, "--json", "state", "prune", "-y")
     gone = {row["state_id"] for row in json.loads(done.stdout)}
     assert gone
-    kept = {one["state_id"] for one in client.states.list(limit=500)[0]}
+    kept = {one.state_id for one in client.states.list(limit=500).items}
     assert {named.state_id, alive.state_id} <= kept
     assert not gone & kept
 
@@ -254,7 +255,7 @@ def test_what_was_left_under_a_name_is_adopted(
         lives(name="crew", agent="crew")[1].call("memory.retrieve", key="k")["value"]
         == "of the crew"
     )
-    assert client.states.list(legacy=True)[0] == []
+    assert client.states.list(legacy=True).legacy == ()
 
 
 @pytest.mark.parametrize("name", ["", "a/b", "agents.team", "legacy.x", "A", "x" * 65, "a b"])
@@ -283,8 +284,8 @@ def test_states_of_runs_go_after_keep_days(own_box: Callable[..., ApiBox]) -> No
         box.start()
     with box.client() as client:
         until(lambda: [event for event in journal(client) if event["type"] == "state.removed"])
-        assert [one["name"] for one in client.states.list()[0]] == ["stays"]
-        assert client.memory.list(namespace=f"state.{state_id}")[0] == []
+        assert [one.name for one in client.states.list().items] == ["stays"]
+        assert client.memory.list(namespace=f"state.{state_id}").items == ()
         removed = [event["data"] for event in journal(client) if event["type"] == "state.removed"]
     assert [(one["state_id"], one["memory"], one["by"]) for one in removed] == [
         (state_id, 1, "state.keep_days")

@@ -44,11 +44,11 @@ def test_a_sealed_box_is_ready_and_says_why(sealed: Sealed) -> None:
     completed = sealed.box.events("BootstrapCompleted")[-1]
     assert body["evidence"]["sentinel_sha256"] == completed["sentinel_sha256"]
     # Ready waits for what is required; a slot that is not may still be opening.
-    until(lambda: sealed.client.health()["status"] == "ok")
-    assert sealed.client.health()["programs"]["agent-host"] == "RUNNING"
+    until(lambda: sealed.client.health().status == "ok")
+    assert sealed.client.health().programs["agent-host"] == "RUNNING"
     meta = sealed.client.meta()
-    assert meta["boot"]["id"] == body["boot_id"]
-    assert meta["boot"]["elapsed_seconds"] > 0
+    assert meta.boot["id"] == body["boot_id"]
+    assert meta.boot["elapsed_seconds"] > 0
 
 
 def test_the_boot_is_in_the_journal_once(sealed: Sealed) -> None:
@@ -116,14 +116,14 @@ def test_a_shutdown_is_marked_clean(sealed: Sealed) -> None:
     exit of each is the kernel's."""
     task_id = sealed.client.submit_task(sh("sleep 300")).task_id
     lone = sealed.client.call("spawn", body=sh("sleep 300"))["handle"]["agent_id"]
-    until(lambda: sealed.client.task(task_id).agent_id)
+    until(lambda: sealed.client.get_task(task_id).agent_id)
     assert sealed.box.stop() == 0
     assert sealed.box.events("ShutdownStarted")
     assert sealed.box.events("ShutdownCompleted")[-1]["drained_ms"] < 10_000
     assert json.loads(sealed.box.paths.boot_current.read_bytes())["state"] == "clean"
     sealed.start()
-    assert sealed.client.meta()["boot"]["previous_shutdown"] == "clean"
-    task = sealed.client.task(task_id)
+    assert sealed.client.meta().boot["previous_shutdown"] == "clean"
+    task = sealed.client.get_task(task_id)
     assert (task.state, task.note) == ("failed", "the box was shut down while it ran")
     assert task.exit is not None
     assert (task.exit["reason"], task.exit["signal"]) == ("terminated", "SIGTERM")
@@ -173,7 +173,7 @@ def test_a_deaf_agent_holds_up_no_shutdown() -> None:
         assert completed["tasks_left"] == 0
         assert 5000 <= completed["drained_ms"] < 7000
         sealed.start()
-        task = sealed.client.task(task_id)
+        task = sealed.client.get_task(task_id)
         assert task.exit is not None
         assert (task.exit["reason"], task.exit["signal"]) == ("terminated", "SIGKILL")
 
@@ -181,11 +181,11 @@ def test_a_deaf_agent_holds_up_no_shutdown() -> None:
 def test_a_drain_is_asked_for(sealed: Sealed) -> None:
     """POST /v1/drain returns 202 at once; /ready reports `draining`; /livez still answers; the
     shutdown is clean."""
-    assert sealed.client.drain() == {"state": "draining"}
+    assert sealed.client.drain().state == "draining"
     until(lambda: "draining" in sealed.client.ready().missing)
     sealed.box.wait_for_event("ShutdownCompleted")
-    assert sealed.client.livez()["live"] is True
-    assert sealed.client.health()["status"] == "draining"
+    assert sealed.client.livez().live is True
+    assert sealed.client.health().status == "draining"
     assert sealed.box.stop() == 0
     assert json.loads(sealed.box.paths.boot_current.read_bytes())["state"] == "clean"
     assert len(sealed.box.events("ShutdownCompleted")) == 1
@@ -194,7 +194,7 @@ def test_a_drain_is_asked_for(sealed: Sealed) -> None:
 def test_stopping_the_api_alone_ends_no_agent(sealed: Sealed) -> None:
     """supervisord restarts the API with SIGTERM: the agent and its task continue."""
     task_id = sealed.client.submit_task(sh("echo one; sleep 3; echo two; exit 6")).task_id
-    until(lambda: sealed.client.task(task_id).agent_id)
+    until(lambda: sealed.client.get_task(task_id).agent_id)
     sealed.box.supervisor().restart("management-api")
     items, task = read_all(sealed.client, task_id)
     assert b"".join(item.data for item in items if item.kind == "stdout") == b"one\ntwo\n"

@@ -27,7 +27,7 @@ def sealed() -> Iterator[Sealed]:
 def test_an_idle_box_stops_at_once(sealed: Sealed) -> None:
     """SIGTERM of PID 1: agent-host does not wait for programs that wait for it, and no death is
     noticed a second later."""
-    until(lambda: sealed.client.health()["status"] == "ok")
+    until(lambda: sealed.client.health().status == "ok")
     began = time.monotonic()
     sealed.box.stop()
     seconds = time.monotonic() - began

@@ -12,7 +12,8 @@ from helpers import sh, spec, until
 from raw import ask
 from test_supervised import Sealed, plan, started
 
-from agentbox.client import Agent, BoxClient
+from agentbox.client import BoxClient
+from agentbox.contracts.orchestrator import AgentInfo
 
 PROGRAMS = ("management-api", "gateway", "agent-host")
 COUNTS = "n=0; while :; do echo $n; n=$((n+1)); sleep 0.02; done"
@@ -42,7 +43,7 @@ def ready_since(box: Sealed) -> str:
     return ""
 
 
-def counted(client: BoxClient, agent: Agent) -> list[int]:
+def counted(client: BoxClient, agent: AgentInfo) -> list[int]:
     """All numbers of an agent that counts, once it has printed some."""
     return [
         int(line)
@@ -68,7 +69,7 @@ def test_what_each_death_costs(sealed: Sealed) -> None:
     counting = client.agents.spawn(sh(COUNTS))
     steady = client.agents.spawn(spec("sleep", "1000", name="steady", restart="always"))
     task = client.submit_task(sh("sleep 1000"))
-    until(lambda: client.task(task.task_id).state == "running")
+    until(lambda: client.get_task(task.task_id).state == "running")
     pids = {one.agent_id: client.agents.get(one.agent_id).pid for one in (counting, steady)}
     acknowledged, took = [], {}
     for program in PROGRAMS[:2]:

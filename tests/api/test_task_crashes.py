@@ -23,7 +23,7 @@ def test_a_killed_api_loses_neither_agent_nor_line(own_box: Start) -> None:
     box = own_box()
     with box.client() as client:
         task_id = client.submit_task(sh(COUNTING)).task_id
-        agent = until(lambda: client.task(task_id).agent_id)
+        agent = until(lambda: client.get_task(task_id).agent_id)
         pid = client.call("get_agent", {"id": agent})["pid"]
         found: list[object] = []
         reader = threading.Thread(target=lambda: found.extend(read_all(client, task_id)))
@@ -50,7 +50,7 @@ def test_a_killed_api_takes_the_lease_up_again(own_box: Start) -> None:
     box = own_box(slots=slots)
     with box.client() as client:
         task_id = client.submit_task(sh("sleep 8; exit 0")).task_id
-        agent = until(lambda: client.task(task_id).agent_id)
+        agent = until(lambda: client.get_task(task_id).agent_id)
         box.kill()
         box.start()
         _, task = read_all(client, task_id)
@@ -69,7 +69,7 @@ def test_an_api_away_longer_than_the_lease_keeps_the_agent(own_box: Start) -> No
     box = own_box(slots=slots)
     with box.client() as client:
         task_id = client.submit_task(sh("sleep 9; exit 0")).task_id
-        agent = until(lambda: client.task(task_id).agent_id)
+        agent = until(lambda: client.get_task(task_id).agent_id)
         box.kill()
         gone = threading.Event()
         assert not gone.wait(6)
@@ -83,7 +83,7 @@ def test_a_killed_api_cuts_no_input_off(own_box: Start) -> None:
     box = own_box()
     with box.client() as client:
         task_id = client.submit_task(sh("sleep 2; wc -c"), input=b"x" * 300_000).task_id
-        until(lambda: client.task(task_id).agent_id)
+        until(lambda: client.get_task(task_id).agent_id)
         box.kill()
         box.start()
         items, task = read_all(client, task_id)
@@ -96,7 +96,7 @@ def test_a_killed_agent_host_is_told_by_the_bead(own_box: Start) -> None:
     assert box.host is not None
     with box.client() as client:
         task_id = client.submit_task(sh("echo begun; sleep 300 & sleep 300")).task_id
-        agent = until(lambda: client.task(task_id).agent_id)
+        agent = until(lambda: client.get_task(task_id).agent_id)
         pid = client.call("get_agent", {"id": agent})["pid"]
         box.host.kill()
         until(lambda: not procfs.is_alive(pid))
@@ -117,7 +117,7 @@ def test_a_crash_during_submission_runs_a_task_at_most_once(own_box: Start, when
     with box.client() as client:
         task_id = client.submit_task(sh(f"echo x >> {marks}; exit 0", workspace="direct")).task_id
         if when == "running":
-            until(lambda: client.task(task_id).agent_id or client.task(task_id).final)
+            until(lambda: client.get_task(task_id).agent_id or client.get_task(task_id).final)
         box.kill()
         box.start()
         assert read_all(client, task_id)[1].state == "succeeded"
@@ -129,10 +129,10 @@ def test_a_drain_ends_what_runs_and_says_so(own_box: Start) -> None:
     box = own_box()
     with box.client() as client:
         task_id = client.submit_task(sh("sleep 300")).task_id
-        agent = until(lambda: client.task(task_id).agent_id)
+        agent = until(lambda: client.get_task(task_id).agent_id)
         pid = client.call("get_agent", {"id": agent})["pid"]
         assert box.stop() == 0
         assert not procfs.is_alive(pid)
         box.start()
-        task = client.task(task_id)
+        task = client.get_task(task_id)
         assert (task.state, task.note) == ("failed", "the box was shut down while it ran")

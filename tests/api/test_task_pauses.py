@@ -37,7 +37,7 @@ def short(own_box: Callable[..., ApiBox]) -> ApiBox:
 
 def _running(client: BoxClient) -> str:
     task_id = client.submit_task(sh("read x < fifo || sleep 300")).task_id
-    until(lambda: client.task(task_id).agent_id and client.task(task_id).state == "running")
+    until(lambda: client.get_task(task_id).agent_id and client.get_task(task_id).state == "running")
     return task_id
 
 
@@ -52,11 +52,11 @@ def test_a_paused_box_keeps_its_tasks(short: ApiBox) -> None:
     """Longer than the lease is good for: the task runs on, with the attempt and the agent that it had."""
     with short.client() as client:
         task_id = _running(client)
-        before = client.task(task_id)
+        before = client.get_task(task_id)
         with paused(short):
             _wait(LEASE_SECONDS * 1.5)
         _wait(LEASE_SECONDS)
-        after = client.task(task_id)
+        after = client.get_task(task_id)
         assert (after.agent_id, after.attempts) == (before.agent_id, 1)
         assert client.cancel_task(task_id).state == "cancelled"
 
@@ -69,6 +69,6 @@ def test_a_lease_that_expired_is_taken_again(short: ApiBox) -> None:
         task_id = _running(client)
         with sqlite3.connect(short.paths.slot("beads") / "beads.db") as db:
             db.execute("UPDATE beads SET lease_expires_at = 1 WHERE id = ?", (task_id,))
-        until(lambda: client.task(task_id).attempts == 2)
-        assert client.task(task_id).state == "running"
+        until(lambda: client.get_task(task_id).attempts == 2)
+        assert client.get_task(task_id).state == "running"
         assert client.cancel_task(task_id).state == "cancelled"

@@ -6,7 +6,8 @@ import pytest
 from helpers import read_all, sh, spec, text, until
 from support.api_box import ApiBox
 
-from agentbox.client import ApiError, BoxClient, Task
+from agentbox.client import ApiError, BoxClient, every
+from agentbox.contracts.task_records import Task
 
 
 def run(client: BoxClient, script: str, **options: object) -> Task:
@@ -122,7 +123,7 @@ def test_the_same_key_is_one_task(client: BoxClient) -> None:
 def test_a_running_task_is_cancelled(client: BoxClient) -> None:
     """DELETE returns when the agent has ended; the whole tree has exited and the bead is cancelled."""
     task_id = client.submit_task(sh("sleep 300 & echo $!; wait")).task_id
-    agent = until(lambda: client.task(task_id).agent_id)
+    agent = until(lambda: client.get_task(task_id).agent_id)
     until(lambda: any(item.kind == "stdout" for item in _now(client, task_id)))
     task = client.cancel_task(task_id)
     assert (task.state, task.note) == ("cancelled", "cancelled by urn:agentbox:operator")
@@ -143,7 +144,7 @@ def test_thirty_two_run_at_once(client: BoxClient, box: ApiBox) -> None:
     copies = until(
         lambda: len(found := list(box.paths.branches.glob("*/work/here"))) == 32 and found, 120
     )
-    assert {client.task(task_id).state for task_id in tasks} == {"running"}
+    assert {client.get_task(task_id).state for task_id in tasks} == {"running"}
     for here in copies:
         here.with_name("go").touch()
     assert [read_all(client, task_id)[1].state for task_id in tasks] == ["succeeded"] * 32
@@ -152,13 +153,7 @@ def test_thirty_two_run_at_once(client: BoxClient, box: ApiBox) -> None:
 def test_lists_page_by_page(client: BoxClient) -> None:
     """Every task is listed once."""
     made = {client.submit_task(sh("exit 0")).task_id for _ in range(3)}
-    found: list[str] = []
-    cursor: str | None = None
-    while True:
-        page, cursor = client.tasks(limit=2, cursor=cursor)
-        found += [task.task_id for task in page]
-        if cursor is None:
-            break
+    found = [task.task_id for task in every(client.list_tasks, limit=2)]
     assert made <= set(found)
     assert len(found) == len(set(found))
 
@@ -222,5 +217,5 @@ def test_a_bead_alone_runs_nothing(client: BoxClient) -> None:
             lambda bead_id=bead_id: client.call("show_bead", {"id": bead_id})["status"] == "closed"
         )
         assert client.call("show_bead", {"id": bead_id})["outcome"] == "failed"
-    assert client.task(waiting).state == "queued"
+    assert client.get_task(waiting).state == "queued"
     assert client.cancel_task(waiting).state == "cancelled"

@@ -132,7 +132,7 @@ def test_bindings_hold_in_every_route(client: BoxClient, holder: Callable[..., B
         pod_prefix="mine/", memory_prefix="mine-", event_source="urn:x:mine",
     )  # fmt: skip
     bound.pods.write("mine/x", b"1")
-    assert (bound.pods.read("mine/x"), bound.pods.list("mine/")[0][0].path) == (b"1", "mine/x")
+    assert (bound.pods.read("mine/x"), bound.pods.list("mine/").items[0].path) == (b"1", "mine/x")
     pods, memory = bound.pods, bound.memory
     for call in (
         lambda: pods.read("theirs/x"), lambda: pods.head("theirs/x"), lambda: pods.write("theirs/x", b""),
@@ -145,7 +145,7 @@ def test_bindings_hold_in_every_route(client: BoxClient, holder: Callable[..., B
     ):  # fmt: skip
         assert refused(call)[0] == 403
     assert memory.store("k", 1, namespace="mine-1")[1]
-    assert memory.stats("mine-1")["entries"] == 1
+    assert memory.stats("mine-1").entries == 1
 
     def append(**event: Any) -> Any:
         return bound.call(

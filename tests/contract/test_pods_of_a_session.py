@@ -44,8 +44,8 @@ class TestOfASession(PodsContract):
         await adapter.write("a/b", b"1", content_type="text/plain; x=y")
         async with AsyncBoxClient(store.url, token=TOKEN) as operator:
             await operator.pods.write("boxes/other", b"2")
-            members, _ = await operator.pods.list("boxes/")
-            mine = next(meta.path for meta in members if meta.kind == "container")
+            members = await operator.pods.list("boxes/")
+            mine = next(meta.path for meta in members.items if meta.kind == "container")
             assert await operator.pods.read(f"{mine}a/b") == b"1"
         assert await list_paths(adapter) == ["a/"]
         (member,) = (await adapter.list("a/")).items

@@ -39,7 +39,7 @@ def mesh_of(box: ApiBox) -> dict[str, Any]:
 
 def slot_of(box: ApiBox, slot: str = "beads") -> dict[str, Any]:
     with box.client() as client:
-        result: dict[str, Any] = client.health()["adapters"][slot]
+        result: dict[str, Any] = client.health().adapters[slot].to_wire()
     return result
 
 

@@ -34,7 +34,7 @@ def test_what_happens_in_a_partition_is_on_the_host_after_it(start: Start) -> No
     until(lambda: status(box)["state"] == "active", 20)
     with box.client() as client:
         tasks = [client.submit_task(sh(f"sleep 2; echo {n}")).task_id for n in range(TASKS)]
-        until(lambda: all(client.task(task).state == "running" for task in tasks), 20)
+        until(lambda: all(client.get_task(task).state == "running" for task in tasks), 20)
         host.kill()
         for number in range(EVENTS):
             client.call(

@@ -43,7 +43,7 @@ def shown(box: ApiBox) -> list[str]:
 
 
 def slots(client: BoxClient) -> dict[str, str]:
-    return {slot: row["state"] for slot, row in client.health()["adapters"].items()}
+    return {slot: row.state for slot, row in client.health().adapters.items()}
 
 
 def federated(host: ApiBox) -> Any:

@@ -71,7 +71,8 @@ def test_the_tree_is_measured() -> None:
     assert len(found) > 500
     assert 0 < len(sizes.entries(found)) < 100
     assert parts.heartbeats(found)
-    assert parts.client(found)
+    assert parts.client(found, generated=False)
+    assert parts.client(found, generated=True)
     assert parts.http(found)
     assert all(sizes.data_lines().values())
     assert results.suite() != results.ABSENT

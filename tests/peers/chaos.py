@@ -17,7 +17,7 @@ from support.api_box import SLOTS as LOCAL
 from support.api_box import TOKEN, ApiBox
 
 from agentbox.adapters.runtime.adapter import SLOTS
-from agentbox.client import AsyncBoxClient
+from agentbox.client import AsyncBoxClient, every_async
 from agentbox.client.errors import ApiError
 from agentbox.plan.model import SlotPlan
 
@@ -106,12 +106,7 @@ async def _write_entry(client: AsyncBoxClient, name: str) -> None:
 
 
 async def _entries(client: AsyncBoxClient) -> set[str]:
-    found, cursor = set(), None
-    while True:
-        entries, cursor = await client.memory.list(limit=500, cursor=cursor)
-        found |= {entry.key for entry in entries}
-        if cursor is None:
-            return found
+    return {entry.key async for entry in every_async(client.memory.list, limit=500)}
 
 
 async def _write_pod(client: AsyncBoxClient, name: str) -> None:
@@ -119,12 +114,8 @@ async def _write_pod(client: AsyncBoxClient, name: str) -> None:
 
 
 async def _pods(client: AsyncBoxClient) -> set[str]:
-    found, cursor = set(), None
-    while True:
-        members, cursor = await client.pods.list("chaos/", limit=500, cursor=cursor)
-        found |= {member.path.removeprefix("chaos/") for member in members}
-        if cursor is None:
-            return found
+    members = every_async(client.pods.list, "chaos/", limit=500)
+    return {member.path.removeprefix("chaos/") async for member in members}
 
 
 PODS = Load("pods", _write_pod, _pods)

@@ -113,15 +113,14 @@ async def away(
         while not stopped.is_set():
             subject, before, begun = uuid.uuid4().hex, phase, time.perf_counter()
             try:
-                seq, _ = await client.events.append(
-                    {"type": "test.chaos", "subject": subject, "data": {"x": "y" * 1000}}
-                )
+                row = {"type": "test.chaos", "subject": subject, "data": {"x": "y" * 1000}}
+                appended = await client.events.append([row])
             except ApiError as error:
                 out.refused[error.code or str(error.status)] += 1
             else:
                 spent = (time.perf_counter() - begun) * 1000
                 out.took[phase if before == UP else before].append(spent)
-                out.acknowledged[seq] = subject
+                out.acknowledged[appended.first_seq] = subject
             await asyncio.sleep(_PAUSE_SECONDS)
 
     async def watcher(client: AsyncBoxClient) -> None:
@@ -129,13 +128,13 @@ async def away(
         while not stopped.is_set():
             told, said = await client.events.delivery(limit=0), await client.ready()
             out.oldest_s, out.behind = (
-                max(out.oldest_s, told["oldest_s"]),
-                max(out.behind, told["undelivered"]),
+                max(out.oldest_s, told.oldest_s),
+                max(out.behind, told.undelivered),
             )
             named = "events" in said.degraded or any(
                 "adapter:events" in one for one in said.missing
             )
-            if named and told["oldest_s"] <= DEGRADED_AFTER_SECONDS:
+            if named and told.oldest_s <= DEGRADED_AFTER_SECONDS:
                 out.untrue.append(
                     f"/ready names events, and no record waits for over {DEGRADED_AFTER_SECONDS:g} s: {told}"
                 )
@@ -145,7 +144,7 @@ async def away(
         """Of the number up to which the sink has everything, and of how many it lacks."""
         begun = time.monotonic()
         while not condition(
-            (told := await watch.events.delivery(limit=0))["cursor"], told["undelivered"]
+            (told := await watch.events.delivery(limit=0)).cursor, told.undelivered
         ):
             for one in crew:
                 if one.done():
@@ -186,8 +185,9 @@ async def away(
 async def _compare(out: Delivered, box: AsyncBoxClient, sink: AsyncBoxClient) -> None:
     since, head = -1, (await box.events.head())[0]
     while since < head:
-        events, since = await box.events.read(since=since, limit=1000)
-        out.here += [(event.seq, event.hash) for event in events]
+        batch = await box.events.read(since=since, limit=1000)
+        since = batch.next_since
+        out.here += [(event.seq, event.hash) for event in batch.events]
     for event in await box_events(sink, NAME):
         assert event.origin is not None
         out.there.append((event.origin.seq, event.origin.hash))

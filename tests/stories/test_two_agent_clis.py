@@ -126,7 +126,9 @@ def denied(box: StoryBox, layer: str, rule: str) -> Any:
     """The agent, once that refusal is counted: it reaches agent-host a moment after the agent has its answer. Raises
     AssertionError."""
     end = time.monotonic() + 20
-    while not (one := box.client.agents.list(name="coder")[0][0]).denials.get(layer, {}).get(rule):
+    while (
+        not (one := box.client.agents.list(name="coder").items[0]).denials.get(layer, {}).get(rule)
+    ):
         assert time.monotonic() < end, one.denials
         time.sleep(0.05)
     return one
@@ -160,8 +162,8 @@ def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(
         )  # more than one: both call their makers' hosts unasked
         one = denied(box, "reaper", "connect")
         page = box.client.reviews.show(one.agent_id)
-        assert [row["path"] for row in page["changes"] if row["path"] == "sums.py"]
-        box.client.reviews.commit(one.agent_id, page["summary"]["digest"])
+        assert [row.path for row in page.changes if row.path == "sums.py"]
+        box.client.reviews.commit(one.agent_id, page.summary.digest)
         assert (story.repo / "sums.py").read_text() == SOURCE.replace("a - b", "a + b")
 
 

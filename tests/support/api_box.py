@@ -151,7 +151,7 @@ class ApiBox:
     @staticmethod
     def _is_ready(client: BoxClient, states: tuple[str, ...]) -> bool:
         try:
-            return all(row["state"] in states for row in client.health()["adapters"].values())
+            return all(row.state in states for row in client.health().adapters.values())
         except BoxUnreachable:
             return False
 

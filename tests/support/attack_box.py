@@ -120,9 +120,7 @@ def _plan(disabled_layer: str, **changes: Any) -> Plan:
 def _is_ready(client: BoxClient, *, complete: bool) -> bool:
     """True if ready; if the canaries must report a disabled layer, if agents can start."""
     return (
-        client.ready().ready
-        if complete
-        else client.health()["adapters"]["orchestrator"]["state"] == "ok"
+        client.ready().ready if complete else client.health().adapters["orchestrator"].state == "ok"
     )
 
 

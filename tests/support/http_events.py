@@ -4,7 +4,6 @@ It is not in the registry: the external class of this slot has its own journal.
 """
 
 import asyncio
-import json
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import suppress
 from typing import Any
@@ -14,6 +13,7 @@ from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.adapters.runtime.checks import check_json
 from agentbox.client.async_client.client import AsyncBoxClient
+from agentbox.client.async_client.events import AsyncEventsClient
 from agentbox.contracts.events import (
     ALL,
     CONTRACT_VERSION,
@@ -44,6 +44,7 @@ class HttpEvents(HttpSlot):
 
     def __init__(self, cfg: SlotConfig[HttpOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
+        self._remote = AsyncEventsClient(self._peer)
         self._streams: AsyncBoxClient | None = None
         # requests of streams that are starting
         self._heads: set[asyncio.Future[tuple[int, str]]] = set()
@@ -83,21 +84,14 @@ class HttpEvents(HttpSlot):
             {**event.to_wire(), **{n: v for n, v in defaults.items() if getattr(event, n) is None}}
             for event in events
         ]
-        answer = (
-            await self._peer.request(
-                "append_events", body={"events": rows}, method="append", idempotent=False
-            )
-        ).json()
-        stored = await self._read_range(answer["first_seq"], answer["last_seq"])
+        answer = await self._remote.append(rows)
+        stored = await self._read_range(answer.first_seq, answer.last_seq)
         return stored if len(stored) == len(events) else stored * len(events)
 
     async def read(
         self, *, since: int = -1, limit: int = 100, filter: EventFilter = ALL
     ) -> EventBatch:
-        query = {**_query(filter), "since": since, "limit": limit}
-        return EventBatch.from_wire(
-            (await self._peer.request("read_events", query=query, method="read")).json()
-        )
+        return await self._remote.read(since=since, limit=limit, **filter.to_wire())
 
     def subscribe(
         self, *, since: int | None = None, filter: EventFilter = ALL
@@ -111,14 +105,10 @@ class HttpEvents(HttpSlot):
         return self._follow(head, filter)
 
     async def head(self) -> tuple[int, str]:
-        answer = (await self._peer.request("head_event", method="head")).json()
-        return answer["seq"], answer["hash"]
+        return await self._remote.head()
 
     async def verify(self, *, from_seq: int = 0) -> VerifyReport:
-        response = await self._peer.request(
-            "verify_events", body={"from_seq": from_seq}, method="verify"
-        )
-        return VerifyReport.from_wire(response.json())
+        return await self._remote.verify(from_seq=from_seq)
 
     async def receive(self, box: str, records: Sequence[Event]) -> Received:
         token = self.cfg.secrets.get(box)
@@ -127,7 +117,7 @@ class HttpEvents(HttpSlot):
         headers = {"Content-Type": BATCH, "Authorization": f"Bearer {token}"}
         body = [cloud_event(record) for record in records]
         answer = (
-            await self._peer.request("append_events", body=body, headers=headers, method="receive")
+            await self._peer.request("append_events", body=body, headers=headers, idempotent=True)
         ).json()
         first, last = answer["first_seq"], answer["last_seq"]
         stored = () if first < 0 else await self._read_range(first, last)
@@ -135,10 +125,7 @@ class HttpEvents(HttpSlot):
         return Received(stored=count, watermark=answer["watermark"], first_seq=first, last_seq=last)
 
     async def delivery(self, *, limit: int = 100) -> Delivery:
-        response = await self._peer.request(
-            "event_delivery", query={"limit": limit}, method="delivery"
-        )
-        return Delivery.from_wire(response.json())
+        return await self._remote.delivery(limit=limit)
 
     async def _read_range(self, first: int, last: int) -> tuple[Event, ...]:
         return (await self.read(since=first - 1, limit=last - first + 1)).events
@@ -147,7 +134,7 @@ class HttpEvents(HttpSlot):
         if self._streams is None:
             raise closed_error(self.slot, self.impl)
         start = (await since)[0] if isinstance(since, asyncio.Future) else since
-        stream = self._streams.stream("stream_events", query={**_query(filter), "since": start})
+        stream = self._streams.events.subscribe(since=start, **filter.to_wire())
         upcoming: asyncio.Future[Any] | None = None
         ended = asyncio.ensure_future(self._ended.wait())
         try:
@@ -161,7 +148,7 @@ class HttpEvents(HttpSlot):
                         impl=self.impl,
                         since=None,
                     )
-                yield Event.from_wire(json.loads(upcoming.result().data))
+                yield upcoming.result()
         finally:
             for task in (ended, upcoming):
                 if task is not None:
@@ -169,7 +156,3 @@ class HttpEvents(HttpSlot):
                     with suppress(asyncio.CancelledError, StopAsyncIteration):
                         await task
             await stream.aclose()  # type: ignore[attr-defined]
-
-
-def _query(filter: EventFilter) -> dict[str, Any]:
-    return {**filter.to_wire(), "types": ",".join(filter.types) or None}

@@ -7,8 +7,7 @@ import abc
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from datetime import datetime
-from email.utils import parsedate_to_datetime
-from typing import Any, Literal
+from typing import Literal
 
 from agentbox.adapters.memory import checks
 from agentbox.adapters.pods.json_patch import JSON_PATCH
@@ -19,7 +18,7 @@ from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotC
 from agentbox.adapters.runtime.box_peer import BoxPeer
 from agentbox.adapters.runtime.checks import check_range
 from agentbox.client import pods
-from agentbox.client.transport import Call
+from agentbox.client.async_client.memory import AsyncMemoryClient
 from agentbox.contracts.memory import Hit, MemoryEntry, MemoryStats
 from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
 from agentbox.core.deadline import Deadline
@@ -55,9 +54,6 @@ class HttpSlot(Adapter):
     async def _check(self) -> None:
         """Sends any request to the slot."""
 
-    async def _call(self, call: Call, method: str, *, idempotent: bool = True) -> Any:
-        return await self._peer.send_call(call, method=method, idempotent=idempotent)
-
 
 class HttpPods(HttpSlot):
     """`modified_at` has a resolution of seconds, as in HTTP."""
@@ -84,17 +80,9 @@ class HttpPods(HttpSlot):
         call = pods.write_pod(
             path, counting_body.content, check_content_type(content_type), if_match, if_none_match
         )
-        response = await self._call(call, "write", idempotent=False)
-        written = pods.parse_written_pod(response)
-        meta = PodMeta(
-            path=path,
-            kind="object",
-            size=counting_body.size,
-            content_type=content_type,
-            etag=written.etag,
-            modified_at=parsedate_to_datetime(response.headers["last-modified"]),
-        )
-        return meta, written.created
+        response = await self._peer.send(call, idempotent=False)
+        meta = pods.parse_written(path, content_type, response, counting_body.size)
+        return meta, response.status_code == 201
 
     async def read(
         self, path: str, *, byte_range: tuple[int, int | None] | None = None
@@ -104,14 +92,14 @@ class HttpPods(HttpSlot):
             byte_range[0] < 0 or (byte_range[1] or byte_range[0]) < byte_range[0]
         ):
             raise invalid_value("/byte_range", "is not a valid range")
-        response = await self._call(pods.read_pod(path, byte_range), "read")
+        response = await self._peer.send(pods.read_pod(path, byte_range))
         return PodObject(
-            meta=_meta(pods.parse_pod_meta(path, response)), body=buffered_body(response.content)
+            meta=pods.parse_pod_meta(path, response), body=buffered_body(response.content)
         )
 
     async def head(self, path: str) -> PodMeta:
         if not parse_path(path, "either").is_container:
-            return _meta(pods.parse_pod_meta(path, await self._call(pods.head_pod(path), "head")))
+            return pods.parse_pod_meta(path, await self._peer.send(pods.head_pod(path)))
         parent, cursor = path.removesuffix("/").rpartition("/")[0], None
         while True:
             page = await self.list(f"{parent}/" if parent else "", limit=500, cursor=cursor)
@@ -124,8 +112,8 @@ class HttpPods(HttpSlot):
         self, path: str, patch: bytes, *, patch_type: str = JSON_PATCH, if_match: str | None = None
     ) -> PodMeta:
         parse_path(path)
-        response = await self._call(
-            pods.patch_pod(path, patch, patch_type, if_match), "patch", idempotent=False
+        response = await self._peer.send(
+            pods.patch_pod(path, patch, patch_type, if_match), idempotent=False
         )
         meta = await self.head(path)
         return replace(
@@ -134,14 +122,14 @@ class HttpPods(HttpSlot):
 
     async def delete(self, path: str, *, if_match: str | None = None) -> None:
         parse_path(path, "either")
-        await self._call(pods.delete_pod(path, if_match), "delete", idempotent=False)
+        await self._peer.send(pods.delete_pod(path, if_match), idempotent=False)
 
     async def list(
         self, container: str = "", *, limit: int = 100, cursor: str | None = None
     ) -> Page[PodMeta]:
         parse_path(container, "container", "/container")
         check_range(limit, "/limit", LIMIT)
-        response = await self._call(pods.list_pods(container, limit, cursor), "list")
+        response = await self._peer.send(pods.list_pods(container, limit, cursor))
         page = from_wire(Page[PodMeta], response.json())
         return Page(items=tuple(map(_truncate_seconds, page.items)), next_cursor=page.next_cursor)
 
@@ -159,10 +147,6 @@ class _CountingBody:
             yield chunk
 
 
-def _meta(meta: pods.PodMeta) -> PodMeta:
-    return PodMeta.from_wire(meta.to_wire())
-
-
 def _truncate_seconds(meta: PodMeta) -> PodMeta:
     modified_at: datetime = meta.modified_at.replace(microsecond=0)
     return replace(meta, modified_at=modified_at)
@@ -172,6 +156,10 @@ class HttpMemory(HttpSlot):
     """Each method is one request."""
 
     slot = "memory"
+
+    def __init__(self, cfg: SlotConfig[HttpOptions], deps: Deps) -> None:
+        super().__init__(cfg, deps)
+        self._remote = AsyncMemoryClient(self._peer)
 
     async def _check(self) -> None:
         await self.stats()
@@ -186,21 +174,14 @@ class HttpMemory(HttpSlot):
         metadata: Mapping[str, Scalar] = EMPTY,
         ttl_s: int | None = None,
     ) -> tuple[MemoryEntry, bool]:
-        parameters = _path_parameters(namespace, key)
-        body = {"value": value, "text": text, "metadata": metadata, "ttl_s": ttl_s}
-        response = await self._peer.request(
-            "store_memory", parameters, body=_json_body(body), method="store"
+        _check_names(namespace, key)
+        return await self._remote.store(
+            key, value, namespace=namespace, text=text, metadata=metadata, ttl_s=ttl_s
         )
-        return MemoryEntry.from_wire(response.json()), response.status_code == 201
 
     async def retrieve(self, key: str, *, namespace: str = "default") -> MemoryEntry | None:
-        try:
-            response = await self._peer.request(
-                "retrieve_memory", _path_parameters(namespace, key), method="retrieve"
-            )
-        except NotFound:
-            return None
-        return MemoryEntry.from_wire(response.json())
+        _check_names(namespace, key)
+        return await self._remote.retrieve(key, namespace=namespace)
 
     async def search(
         self,
@@ -212,25 +193,18 @@ class HttpMemory(HttpSlot):
         filter: JsonObj = EMPTY,
         min_cosine: float | None = None,
     ) -> tuple[Hit, ...]:
-        body = {
-            "query": query,
-            "namespaces": list(namespaces),
-            "limit": limit,
-            "mode": mode,
-            "filter": filter,
-            "min_cosine": min_cosine,
-        }
-        response = await self._peer.request("search_memory", body=_json_body(body), method="search")
-        return tuple(Hit.from_wire(hit) for hit in response.json()["hits"])
+        return await self._remote.search(
+            query,
+            namespaces=namespaces,
+            limit=limit,
+            mode=mode,
+            filter=filter,
+            min_cosine=min_cosine,
+        )
 
     async def delete(self, key: str, *, namespace: str = "default") -> bool:
-        try:
-            await self._peer.request(
-                "delete_memory", _path_parameters(namespace, key), method="delete", idempotent=False
-            )
-        except NotFound:
-            return False
-        return True
+        _check_names(namespace, key)
+        return await self._remote.delete(key, namespace=namespace)
 
     async def list(
         self,
@@ -242,27 +216,19 @@ class HttpMemory(HttpSlot):
         cursor: str | None = None,
     ) -> Page[MemoryEntry]:
         checks.check_namespace(namespace)
-        response = await self._call(
-            pods.list_memory(namespace, prefix, filter, limit, cursor), "list"
+        return await self._remote.list(
+            namespace=namespace,
+            prefix=prefix,
+            filter=filter or None,
+            limit=limit,
+            cursor=cursor,
         )
-        return from_wire(Page[MemoryEntry], response.json())
 
     async def stats(self, namespace: str | None = None) -> MemoryStats:
-        return MemoryStats.from_wire(
-            (
-                await self._peer.request(
-                    "memory_stats", query={"namespace": namespace}, method="stats"
-                )
-            ).json()
-        )
+        return await self._remote.stats(namespace)
 
 
-def _path_parameters(namespace: str, key: str) -> dict[str, str]:
+def _check_names(namespace: str, key: str) -> None:
     """Raises ValidationError for names that a path cannot contain."""
-    return {"ns": checks.check_namespace(namespace), "key": checks.check_key(key)}
-
-
-def _json_body(body: Mapping[str, Any]) -> dict[str, Any]:
-    return {
-        name: dict(value) if isinstance(value, Mapping) else value for name, value in body.items()
-    }
+    checks.check_namespace(namespace)
+    checks.check_key(key)

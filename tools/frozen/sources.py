@@ -58,7 +58,6 @@ from agentbox.box.supervision.events import EVENTS as BOOT_EVENTS, BootLog
 from agentbox.box.supervision.notify import ReadinessNote
 from agentbox.box.supervision.timeline import PastBoot, Timeline
 from agentbox.client import ctl
-from agentbox.client.records import Wire
 from agentbox.contracts import methods as slot_methods, tasks as task_records
 from agentbox.contracts.agent_host import rpc as operation_rpc
 from agentbox.contracts.agent_host.canaries import CanaryReport
@@ -180,8 +179,7 @@ def product_files() -> tuple[Path, ...]:
 
 
 MODULES: Final = tuple(_modules(agentbox))  # the roots below then know all their subclasses
-RECORDS: Final[tuple[type, ...]] = (wire.Record, Wire)
-CLIENT_RECORD: Final[type] = Wire
+RECORDS: Final[tuple[type, ...]] = (wire.Record,)
 PROBLEM: Final[type] = problems.AdapterError
 REQUIREMENT: Final[type] = Requirement
 

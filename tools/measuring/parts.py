@@ -29,7 +29,9 @@ def open_fields(modules: list[Module]) -> list[str]:
 def heartbeats(modules: list[Module]) -> list[str]:
     """Files that define the operation: a function, a route, a tool or a body of that name."""
     return [
-        module.name for module in modules if "lease" in module.text and _defines_heartbeat(module)
+        module.name
+        for module in modules
+        if "lease" in module.text and not module.is_generated and _defines_heartbeat(module)
     ]
 
 
@@ -44,12 +46,14 @@ def http(modules: list[Module]) -> dict[str, int]:
     }
 
 
-def client(modules: list[Module]) -> dict[str, int]:
-    """Files of the client, `__init__` aside, and their lines."""
+def client(modules: list[Module], *, generated: bool) -> dict[str, int]:
+    """Files of the client, `__init__` aside, and their lines: those by hand, or the others."""
     return {
         module.name: len(module.lines)
         for module in modules
-        if module.name.startswith("agentbox.client.") and not module.is_package
+        if module.name.startswith("agentbox.client.")
+        and not module.is_package
+        and module.is_generated == generated
     }
 
 

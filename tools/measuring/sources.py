@@ -29,6 +29,10 @@ class Module:
     def is_package(self) -> bool:
         return self.path.name == "__init__.py"
 
+    @property
+    def is_generated(self) -> bool:
+        return self.text.startswith("# Written by tools/")
+
     @cached_property
     def tree(self) -> ast.Module:
         return ast.parse(self.text)

@@ -2,21 +2,17 @@
 
 import contextlib
 import hashlib
-import json
 from collections.abc import AsyncIterator
 from typing import ClassVar
 
-import httpx
-
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.box_peer import BoxPeer
+from agentbox.adapters.runtime.box_peer import BoxPeer, RepeatingPeer
 from agentbox.adapters.runtime.checks import check_range
 from agentbox.adapters.runtime.http_connection import ReplyLost
-from agentbox.client import agent_calls
+from agentbox.client.async_client.agents import AsyncAgentsClient
 from agentbox.client.async_client.attach import AsyncAttached
 from agentbox.client.errors import ApiError, BoxUnreachable
-from agentbox.client.transport import Call
 from agentbox.contracts.orchestrator import (
     ALL,
     LIMIT,
@@ -31,19 +27,10 @@ from agentbox.contracts.orchestrator import (
     StreamItem,
 )
 from agentbox.core.deadline import Deadline
-from agentbox.core.records.wire import from_wire
-from agentbox.core.slot_errors import AdapterError, NotFound, from_problem
+from agentbox.core.slot_errors import AdapterError, from_problem
 from agentbox.manifest.slot_options import HttpOptions
 
 IDLE_TIMEOUT = 10.0  # seconds without a connection after which a stream fails
-_MAX_GRACE_SECONDS = 60.0  # the longest grace period of the other box, in seconds
-_MARGIN_SECONDS = agent_calls.EXTRA_WAIT_SECONDS
-# path segments that clients and proxies drop or resolve; never an agent id
-_INVALID_IDS = (
-    "",
-    ".",
-    "..",
-)
 
 
 class HttpOrchestrator(Adapter):
@@ -100,63 +87,36 @@ class HttpOrchestrator(Adapter):
     ) -> AgentHandle:
         """Return the first handle of the request: generation 1, even if the agent was restarted
         since. Output does not wait for a reader (no capability `backpressure`)."""
-        call = agent_calls.spawn_agent(spec.to_wire(), _request_key(request_id), stdin)
-        info = AgentInfo.from_wire((await self._send(call, "spawn")).json())
-        return AgentHandle(agent_id=info.handle.agent_id, generation=1)
+        info = await self._remote().spawn(spec, input=stdin, request_id=_request_key(request_id))
+        return AgentHandle(agent_id=info.agent_id, generation=1)
 
     async def list(
         self, filter: AgentFilter = ALL, *, limit: int = 100, cursor: str | None = None
     ) -> Page[AgentInfo]:
         check_range(limit, "/limit", LIMIT)
-        response = await self._send(
-            agent_calls.list_agents(limit, cursor, **filter.to_wire()), "list"
-        )
-        return from_wire(Page[AgentInfo], response.json())
+        return await self._remote().list(**filter.to_wire(), limit=limit, cursor=cursor)
 
     async def get(self, agent_id: str) -> AgentInfo:
-        return AgentInfo.from_wire(
-            (await self._send(agent_calls.get_agent(_checked_id(agent_id)), "get")).json()
-        )
+        return await self._remote().get(agent_id)
 
     async def signal(self, handle: AgentHandle, signal: Signal) -> None:
-        await self._send(
-            agent_calls.signal_agent(_checked_id(handle.agent_id), handle.generation, signal),
-            "signal",
-            idempotent=False,
-        )
+        await self._remote().signal(handle.agent_id, handle.generation, signal)
 
     async def revoke(self, agent_id: str, grant_id: str) -> AgentInfo:
-        call = agent_calls.revoke_grant(_checked_id(agent_id), _checked_id(grant_id))
-        return AgentInfo.from_wire((await self._send(call, "revoke")).json())
+        return await self._remote().revoke(agent_id, grant_id)
 
     async def terminate(self, handle: AgentHandle, *, grace_s: float | None = None) -> ExitRecord:
-        call = agent_calls.terminate_agent(_checked_id(handle.agent_id), handle.generation, grace_s)
-        response = await self._send(
-            call,
-            "terminate",
-            seconds=(_MAX_GRACE_SECONDS if grace_s is None else grace_s) + _MARGIN_SECONDS,
-        )
-        return ExitRecord.from_wire(response.json())
+        return await self._remote().terminate(handle.agent_id, handle.generation, grace_s=grace_s)
 
-    async def stream(
+    def stream(
         self, agent_id: str, *, since: int = 0, follow: bool = True, attached: bool = False
     ) -> AsyncIterator[StreamItem]:
-        events = self._peer().events(
-            "stream_agent",
-            {"id": _checked_id(agent_id)},
-            method="stream",
-            query={"follow": str(follow).lower()},
-            since=str(since) if since else "",
-            idle_timeout=IDLE_TIMEOUT,
+        return self._remote().stream(
+            agent_id, since=since, follow=follow, reconnect_timeout=IDLE_TIMEOUT
         )
-        async with contextlib.aclosing(events) as items:  # type: ignore[type-var]
-            async for event in items:
-                yield StreamItem.from_wire(json.loads(event.data))
 
     async def attach(self, handle: AgentHandle) -> Attachment:
-        return _Attachment(
-            await self._peer().attach(_checked_id(handle.agent_id), handle.generation)
-        )
+        return _Attachment(await self._peer().attach(handle.agent_id, handle.generation))
 
     async def run_once(
         self,
@@ -167,23 +127,19 @@ class HttpOrchestrator(Adapter):
         timeout_s: float = 600,
         max_output: int = 1 << 20,
     ) -> RunResult:
-        call = agent_calls.run_once(
-            spec.to_wire(), _request_key(request_id), stdin, timeout_s, max_output
-        )
-        return RunResult.from_wire(
-            (await self._send(call, "run_once", seconds=timeout_s + 2 * _MARGIN_SECONDS)).json()
+        return await AsyncAgentsClient(RepeatingPeer(self._peer())).run_once(
+            spec,
+            request_id=_request_key(request_id),
+            stdin=stdin,
+            timeout_s=timeout_s,
+            max_output=max_output,
         )
 
     def _peer(self) -> BoxPeer:
         return self._peers[-1 if "admin" in context.current().scopes else 0]
 
-    async def _send(
-        self, call: Call, method: str, *, idempotent: bool = True, seconds: float | None = None
-    ) -> httpx.Response:
-        """Idempotent calls are retried: a request id creates one agent, and an agent ends once."""
-        return await self._peer().send_call(
-            call, method=method, idempotent=idempotent, seconds=seconds
-        )
+    def _remote(self) -> AsyncAgentsClient:
+        return AsyncAgentsClient(self._peer())
 
 
 class _Attachment:
@@ -227,10 +183,3 @@ def _request_key(request_id: str) -> str:
     return hashlib.sha256(
         f"{context.current().principal}\0{request_id}".encode("utf-8", "surrogatepass")
     ).hexdigest()
-
-
-def _checked_id(agent_id: str) -> str:
-    """Raises NotFound for ids that cannot be path segments."""
-    if agent_id in _INVALID_IDS:
-        raise NotFound("cannot find this agent", resource="agent", id=agent_id)
-    return agent_id

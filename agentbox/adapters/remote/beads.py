@@ -1,29 +1,24 @@
 """Beads of another box over its API. A lost reply causes no second effect (B16)."""
 
-import builtins
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Any
-
-import httpx
+from functools import partial
 
 from agentbox.adapters.beads import checks
 from agentbox.adapters.beads.principal_mapping import PrincipalMapping
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.box_peer import BoxPeer
+from agentbox.adapters.runtime.box_peer import BoxPeer, RepeatingPeer
 from agentbox.adapters.runtime.checks import check_range, check_text, json_text
 from agentbox.adapters.runtime.http_connection import ReplyLost
+from agentbox.client.async_client.beads import AsyncBeadsClient
 from agentbox.contracts import beads
 from agentbox.contracts.beads import ALL, Bead, BeadFilter, BeadSpec, Claim
 from agentbox.core.deadline import Deadline
 from agentbox.core.ids import uuid7
-from agentbox.core.records.wire import JsonValue, from_wire
-from agentbox.core.slot_errors import AdapterError, AlreadyClaimed, LeaseLost, NotFound
+from agentbox.core.records.wire import JsonValue
+from agentbox.core.slot_errors import AdapterError, AlreadyClaimed, LeaseLost
 from agentbox.manifest.slot_options import HttpOptions
-
-# Path segments that clients and proxies drop or resolve; never a bead id.
-_INVALID_IDS = ("", ".", "..")
 
 
 class ExternalHttpBeads(Adapter):
@@ -38,12 +33,14 @@ class ExternalHttpBeads(Adapter):
     def __init__(self, cfg: SlotConfig[HttpOptions], deps: Deps) -> None:
         super().__init__(cfg, deps)
         self._peer = BoxPeer(cfg)
+        self._remote = AsyncBeadsClient(self._peer)
+        self._repeating = AsyncBeadsClient(RepeatingPeer(self._peer))
         self._principals = PrincipalMapping(cfg.box_at_host)
 
     async def open(self, deadline: Deadline) -> None:
         await self._peer.open(self.contract_version)
         try:
-            await self._peer.request("ready_beads", query={"limit": 1}, method="open")
+            await self._remote.ready(limit=1)
         except BaseException:
             await self._peer.close()
             raise
@@ -54,40 +51,32 @@ class ExternalHttpBeads(Adapter):
     async def health(self) -> Health:
         """Query the peer's store."""
         try:
-            await self._peer.request(
-                "ready_beads", query={"limit": 1}, method="health", idempotent=False
-            )
+            await self._peer.request("ready_beads", query={"limit": 1}, idempotent=False)
         except AdapterError as error:
             return self.health_is("down", error.message)
         return self.health_is("ok", "")
 
     async def create_epic(self, spec: BeadSpec) -> tuple[Bead, bool]:
-        return await self._create("create_epic", None, spec)
+        return await self._create(self._repeating.create_epic, spec)
 
     async def create_child(self, parent_id: str, spec: BeadSpec) -> tuple[Bead, bool]:
-        return await self._create("create_child", _path_parameters(parent_id), spec)
+        return await self._create(partial(self._repeating.create_child, parent_id), spec)
 
     async def add_dep(self, bead_id: str, blocker_id: str) -> None:
-        await self._peer.request(
-            "add_dep",
-            {**_path_parameters(bead_id), "blocker": _checked_id(blocker_id)},
-            method="add_dep",
-        )
+        await self._remote.add_dep(bead_id, blocker_id)
 
     async def remove_dep(self, bead_id: str, blocker_id: str) -> None:
-        await self._peer.request(
-            "remove_dep",
-            {**_path_parameters(bead_id), "blocker": _checked_id(blocker_id)},
-            method="remove_dep",
-        )
+        await self._remote.remove_dep(bead_id, blocker_id)
 
     async def claim(
         self, bead_id: str, assignee: str, *, lease_id: str, lease_s: int | None = None
     ) -> Claim:
-        body = _lease_body(lease_id, lease_s) | self._assignee(assignee)
+        checks.check_lease(lease_id, lease_s)
         try:
-            return self._claim(
-                await self._request_json("claim", _path_parameters(bead_id), body=body)
+            return self._claim_to_local(
+                await self._remote.claim(
+                    bead_id, self._assignee(assignee), lease_id=lease_id, lease_s=lease_s
+                )
             )
         except AlreadyClaimed as error:
             members = {
@@ -106,19 +95,20 @@ class ExternalHttpBeads(Adapter):
         tags: tuple[str, ...] = (),
     ) -> Claim | None:
         checks.check_tags(tags)
-        body = _lease_body(lease_id, lease_s) | self._assignee(assignee)
-        response = await self._peer.request(
-            "claim_next",
-            body={**body, "parent_id": parent_id, "tags": list(tags)},
-            method="claim_next",
+        checks.check_lease(lease_id, lease_s)
+        claim = await self._remote.claim_next(
+            self._assignee(assignee),
+            lease_id=lease_id,
+            lease_s=lease_s,
+            parent_id=parent_id,
+            tags=tags,
         )
-        return self._claim(response.json()) if response.content else None
+        return None if claim is None else self._claim_to_local(claim)
 
     async def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim:
-        return self._claim(
-            await self._request_json(
-                "heartbeat", _path_parameters(bead_id), body=_lease_body(lease_id, lease_s)
-            )
+        checks.check_lease(lease_id, lease_s)
+        return self._claim_to_local(
+            await self._remote.heartbeat(bead_id, lease_id, lease_s=lease_s)
         )
 
     async def release(
@@ -127,22 +117,14 @@ class ExternalHttpBeads(Adapter):
         """A release whose reply was lost is sent again; LeaseLost then means that the first one
         arrived."""
         checks.check_release(delay_s, note)
-        body, parameters = (
-            _lease_body(lease_id) | {"delay_s": delay_s, "note": note},
-            _path_parameters(bead_id),
-        )
+        checks.check_lease(lease_id)
+        send = partial(AsyncBeadsClient.release, delay_s=delay_s, note=note)
         try:
-            return self._bead(
-                (
-                    await self._peer.request(
-                        "release", parameters, body=body, method="release", idempotent=False
-                    )
-                ).json()
-            )
+            return self._to_local(await send(self._remote, bead_id, lease_id))
         except ReplyLost:
             pass
         try:
-            return self._bead(await self._request_json("release", parameters, body=body))
+            return self._to_local(await send(self._repeating, bead_id, lease_id))
         except LeaseLost:
             current = await self.show(bead_id)
             if current.status == "closed":
@@ -161,93 +143,59 @@ class ExternalHttpBeads(Adapter):
         checks.check_outcome(outcome)
         checks.check_note(note)
         json_text(result, "/result", max_bytes=beads.MAX_DOCUMENT)
-        body = {
-            "outcome": outcome,
-            "note": note,
-            "result": result,
-            "lease_id": lease_id,
-            "force": "admin" in context.current().scopes,
-        }
-        return self._bead(
-            await self._request_json("close_bead", _path_parameters(bead_id), body=body)
+        bead = await self._remote.close_bead(
+            bead_id,
+            outcome=outcome,
+            note=note,
+            result=result,
+            lease_id=lease_id,
+            force="admin" in context.current().scopes,
         )
+        return self._to_local(bead)
 
     async def ready(
         self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None
     ) -> Page[Bead]:
-        return await self._page("ready_beads", {"parent_id": parent_id}, limit, cursor)
+        check_range(limit, "/limit", beads.LIMIT)
+        return self._page_to_local(
+            await self._remote.ready(parent_id=parent_id, limit=limit, cursor=cursor)
+        )
 
     async def show(self, bead_id: str) -> Bead:
-        return self._bead(await self._request_json("show_bead", _path_parameters(bead_id)))
+        return self._to_local(await self._remote.show(bead_id))
 
     async def list(
         self, filter: BeadFilter = ALL, *, limit: int = 100, cursor: str | None = None
     ) -> Page[Bead]:
-        return await self._page(
-            "list_beads", self._principals.filter_to_host(filter).to_wire(), limit, cursor
-        )
+        check_range(limit, "/limit", beads.LIMIT)
+        members = self._principals.filter_to_host(filter).to_wire()
+        return self._page_to_local(await self._remote.list(**members, limit=limit, cursor=cursor))
 
     async def _create(
-        self, name: str, parameters: Mapping[str, str] | None, spec: BeadSpec
+        self, create: Callable[..., Awaitable[tuple[Bead, bool]]], spec: BeadSpec
     ) -> tuple[Bead, bool]:
         """A bead without a key gets a generated one, so that a retry finds the bead of the first
         attempt."""
-        wire = checks.check_spec(spec).to_wire()
-        generated_key = None if spec.dedup_key is not None else f"req:{uuid7()}"
-        body = {field: wire[field] for field in _SPEC_FIELDS} | (
-            {} if generated_key is None else {"dedup_key": generated_key}
-        )
-        body["creator"] = self._principals.to_host(spec.creator)
-        response = await self._peer.request(name, parameters, body=body, method=name)
-        return self._bead(
-            response.json()
-        ), generated_key is not None or response.status_code == httpx.codes.CREATED
+        checked = checks.check_spec(spec)
+        members = {name: getattr(checked, name) for name in _SPEC_FIELDS}
+        members["creator"] = self._principals.to_host(spec.creator)
+        members["dedup_key"] = spec.dedup_key if spec.dedup_key is not None else f"req:{uuid7()}"
+        bead, created = await create(**members)
+        return self._to_local(bead), spec.dedup_key is None or created
 
-    async def _page(
-        self, name: str, query: Mapping[str, Any], limit: int, cursor: str | None
-    ) -> Page[Bead]:
-        check_range(limit, "/limit", beads.LIMIT)
-        data = await self._request_json(name, query={**query, "limit": limit, "cursor": cursor})
-        page = from_wire(Page[Bead], data)
-        return Page(
-            items=tuple(map(self._principals.bead_to_local, page.items)),
-            next_cursor=page.next_cursor,
+    def _assignee(self, assignee: str) -> str:
+        return self._principals.to_host(
+            check_text(assignee, "/assignee", max_length=beads.MAX_TITLE)
         )
 
-    def _assignee(self, assignee: str) -> dict[str, str]:
-        return {
-            "assignee": self._principals.to_host(
-                check_text(assignee, "/assignee", max_length=beads.MAX_TITLE)
-            )
-        }
+    def _to_local(self, bead: Bead) -> Bead:
+        return self._principals.bead_to_local(bead)
 
-    def _bead(self, wire: Any) -> Bead:
-        return self._principals.bead_to_local(Bead.from_wire(wire))
+    def _claim_to_local(self, claim: Claim) -> Claim:
+        return replace(claim, bead=self._to_local(claim.bead))
 
-    def _claim(self, wire: Any) -> Claim:
-        claim = Claim.from_wire(wire)
-        return replace(claim, bead=self._principals.bead_to_local(claim.bead))
-
-    async def _request_json(
-        self, name: str, parameters: Mapping[str, str] | None = None, **request: Any
-    ) -> Any:
-        return (await self._peer.request(name, parameters, method=name, **request)).json()
+    def _page_to_local(self, page: Page[Bead]) -> Page[Bead]:
+        return replace(page, items=tuple(map(self._to_local, page.items)))
 
 
-_SPEC_FIELDS: builtins.list[str] = list(BeadSpec.__dataclass_fields__)
-
-
-def _path_parameters(bead_id: str) -> dict[str, str]:
-    return {"id": _checked_id(bead_id)}
-
-
-def _checked_id(bead_id: str) -> str:
-    """Raises NotFound for ids that cannot be path segments."""
-    if bead_id in _INVALID_IDS:
-        raise NotFound("cannot find this bead", resource="bead", id=bead_id)
-    return bead_id
-
-
-def _lease_body(lease_id: str, lease_s: int | None = None) -> dict[str, Any]:
-    checks.check_lease(lease_id, lease_s)
-    return {"lease_id": lease_id} | ({} if lease_s is None else {"lease_s": lease_s})
+_SPEC_FIELDS = tuple(BeadSpec.__dataclass_fields__)

@@ -25,16 +25,20 @@ from agentbox.adapters.runtime.http_connection import (
 )
 from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.client.errors import ApiError, BoxUnreachable
+from agentbox.client.request_lines import REQUEST_LINES
 from agentbox.client.transport import Call, build_call
+from agentbox.contracts.routes.request_line import NotASegment
 from agentbox.core.http.sse_parser import SseEvent
 from agentbox.core.ids import traceparent
 from agentbox.core.records.wire import invalid_value
-from agentbox.core.slot_errors import AdapterError, ContractMismatch, from_problem
+from agentbox.core.slot_errors import AdapterError, ContractMismatch, NotFound, from_problem
 from agentbox.core.storage.sqlite import closed_error
 from agentbox.manifest.slot_options import HttpOptions
 
 if TYPE_CHECKING:
     from agentbox.client.async_client.attach import AsyncAttached
+
+_KINDS = {"beads": "bead", "orchestrator": "agent"}  # what ids of a slot are of
 
 
 class BoxPeer:
@@ -82,52 +86,69 @@ class BoxPeer:
         name: str,
         parameters: Mapping[str, str] | None = None,
         *,
-        method: str,
-        idempotent: bool = True,
-        **request: Any,
+        query: Mapping[str, object] | None = None,
+        body: Any = None,
+        headers: Mapping[str, str] | None = None,
+        accepted: tuple[int, ...] = (),
+        wait_s: float | None = None,
+        idempotent: bool | None = None,
     ) -> httpx.Response:
-        """Call a route. `method` is the slot method, for error messages; an `idempotent` call is
-        retried after a connection error. Raises an error response as the same typed error."""
-        return await self.send_call(
-            _checked_call(name, parameters, request), method=method, idempotent=idempotent
-        )
+        """Call an operation. An idempotent one is retried after a connection error; `idempotent`
+        overrides its table. Raises an error response as the same typed error, and NotFound for an
+        id that cannot be a path segment."""
+        try:
+            call = build_call(name, parameters, query=query, body=body, headers=headers)
+        except UnicodeEncodeError:
+            raise invalid_value("", "contains a lone surrogate") from None
+        except NotASegment as error:
+            kind = _KINDS.get(self._cfg.slot, self._cfg.slot)
+            raise NotFound(f"cannot find this {kind}", resource=kind, id=error.value) from error
+        return await self.send(call, accepted=accepted, wait_s=wait_s, idempotent=idempotent)
 
-    async def send_call(
-        self, call: Call, *, method: str, idempotent: bool, seconds: float | None = None
+    async def send(
+        self,
+        call: Call,
+        *,
+        accepted: tuple[int, ...] = (),
+        wait_s: float | None = None,
+        idempotent: bool | None = None,
     ) -> httpx.Response:
-        """Send a prepared call like `request`. `seconds` replaces `timeout_seconds`. The current
-        trace is passed to the peer."""
+        """Send a prepared call like `request`. `wait_s` is how long the operation may take; None =
+        `timeout_seconds`. The current trace is passed to the peer."""
         if self._client is None:
             raise closed_error(self._cfg.slot, self._cfg.use)
         if trace := context.current().trace_id:
             call = replace(call, headers={**call.headers, "traceparent": traceparent(trace)})
-        seconds = self._cfg.options.timeout_seconds if seconds is None else seconds
+        line = REQUEST_LINES[call.name]
+        repeatable = line.idempotent if idempotent is None else idempotent
+        limit = float(self._cfg.options.timeout_seconds)
+        seconds = limit if wait_s is None else wait_s + OPEN_SECONDS
         for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
-                return await self._send_once(self._client, call, method, seconds)
+                return await self._send_once(self._client, call, line.operation, seconds, accepted)
             except ReplyLost as error:
-                if not idempotent or attempt == MAX_ATTEMPTS:
+                if not repeatable or attempt == MAX_ATTEMPTS:
                     raise
                 await asyncio.sleep(RETRY_PAUSE_SECONDS * attempt)
                 if self._client is None:
                     raise closed_error(self._cfg.slot, self._cfg.use) from error
         raise AssertionError("the last try returned or raised")
 
-    async def events(
+    async def stream(
         self,
         name: str,
-        parameters: Mapping[str, str],
+        parameters: Mapping[str, str] | None = None,
         *,
-        method: str,
-        query: Mapping[str, object],
-        since: str,
-        idle_timeout: float,
+        query: Mapping[str, object] | None = None,
+        last: str = "",
+        reconnect_timeout: float = 60.0,
     ) -> AsyncIterator[SseEvent]:
-        """Yield the events of a streaming route exactly once, across reconnects, until
-        `idle_timeout` seconds pass without a connection."""
-        with self._translate_errors(method, idle_timeout):
-            async for event in self._require_client().stream(
-                name, parameters, query=query, since=since, reconnect_timeout=idle_timeout
+        """Yield the events of a streaming operation exactly once, across reconnects, until
+        `reconnect_timeout` seconds pass without a connection."""
+        client = self._require_client()
+        with self._translate_errors(REQUEST_LINES[name].operation, reconnect_timeout):
+            async for event in client.stream(
+                name, parameters, query=query, last=last, reconnect_timeout=reconnect_timeout
             ):
                 yield event
 
@@ -154,17 +175,24 @@ class BoxPeer:
             raise self._unreachable_error(error, method, seconds) from error
 
     async def _send_once(
-        self, client: AsyncBoxClient, call: Call, method: str, seconds: float
+        self,
+        client: AsyncBoxClient,
+        call: Call,
+        method: str,
+        seconds: float,
+        accepted: tuple[int, ...] = (),
     ) -> httpx.Response:
         try:
             with self._translate_errors(method, seconds):
-                return await self._transmit(client, call, seconds)
+                return await self._transmit(client, call, seconds, accepted)
         except (TypeError, ValueError):  # from JSON encoding or a header
             raise invalid_value("", "contains values that JSON cannot represent") from None
 
-    async def _transmit(self, client: AsyncBoxClient, call: Call, seconds: float) -> httpx.Response:
+    async def _transmit(
+        self, client: AsyncBoxClient, call: Call, seconds: float, accepted: tuple[int, ...]
+    ) -> httpx.Response:
         """Send the call. A streamed body is cancelled together with its caller."""
-        exchange = client.send(call, wait_s=seconds)
+        exchange = client.send(call, accepted=accepted, wait_s=seconds)
         return await (
             exchange
             if not isinstance(call.content, bytes | None)
@@ -186,11 +214,16 @@ class BoxPeer:
         )
 
 
-def _checked_call(
-    name: str, parameters: Mapping[str, str] | None, request: Mapping[str, Any]
-) -> Call:
-    """Build the call. Raises ValidationError for text that a URL or JSON cannot encode."""
-    try:
-        return build_call(name, parameters, **request)
-    except UnicodeEncodeError:
-        raise invalid_value("", "contains a lone surrogate") from None
+class RepeatingPeer:
+    """A peer whose every call is repeated after a lost reply. For calls that have one effect, since
+    they contain a key or a lease."""
+
+    def __init__(self, peer: BoxPeer) -> None:
+        self._peer = peer
+        self.stream, self.attach = peer.stream, peer.attach
+
+    async def request(
+        self, name: str, parameters: Mapping[str, str] | None = None, **options: Any
+    ) -> httpx.Response:
+        """As `BoxPeer.request`."""
+        return await self._peer.request(name, parameters, idempotent=True, **options)

@@ -4,9 +4,9 @@ import re
 from typing import Any
 
 from agentbox.adapters.orchestrator.checks import check_form, check_program
-from agentbox.client.records import Task, TaskState
 from agentbox.contracts.beads import Bead
 from agentbox.contracts.orchestrator import MAX_RUN_SECONDS, AgentInfo, ExitRecord
+from agentbox.contracts.task_records import Task, TaskState
 from agentbox.contracts.tasks import DEFAULT_TIMEOUT, TaskBody
 from agentbox.core import clock
 from agentbox.core.http.problems import invalid

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from agentbox.api.tasks.run import RETRY_SECONDS, TaskRun
-from agentbox.client.records import Task
 from agentbox.contracts.orchestrator import StreamItem
+from agentbox.contracts.task_records import Task
 from agentbox.core import clock
 from agentbox.core.http.sse import ServerSentEvent
 from agentbox.core.slot_errors import AdapterError, CursorExpired, NotFound

@@ -15,8 +15,8 @@ from agentbox.api.tasks.orphans import remove_orphans
 from agentbox.api.tasks.output import TaskOutput
 from agentbox.api.tasks.run import TaskRun
 from agentbox.api.tasks.spool import Spool, SpoolEntry
-from agentbox.client.records import Task
 from agentbox.contracts.beads import Bead, BeadFilter, BeadSpec
+from agentbox.contracts.task_records import Task
 from agentbox.contracts.tasks import TaskBody
 from agentbox.core.background.tasks import log_failures
 from agentbox.core.ids import new_trace_id, uuid7

@@ -1,47 +1,78 @@
+# Written by tools/client_operations.py from agentbox/contracts.
+
 """Agents of a box."""
+
+from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client import agent_calls as requests
-from agentbox.client.agent_calls import Agent, AgentExit, RunOutput
-from agentbox.client.async_client.api_caller import AsyncApiCaller
-from agentbox.client.task_call import parse_log_item
+from agentbox.client.transport import (
+    decode,
+    decode_event,
+    idempotency_header,
+    wire_form,
+    without_none,
+)
 
 if TYPE_CHECKING:
     from agentbox.client.async_client.attach import AsyncAttached
-    from agentbox.client.records import LogItem
+    from agentbox.client.async_client.request_sender import AsyncRequestSender
+    from agentbox.contracts.orchestrator import (
+        AgentInfo,
+        AgentSpec,
+        ExitRecord,
+        RunResult,
+        StreamItem,
+    )
+    from agentbox.core.records.page import Page
 
 
 class AsyncAgentsClient:
-    """Agents of a box. A spec is an AgentSpec in JSON. Raises ApiError, BoxUnreachable."""
+    """Agents of a box. A spec is an AgentSpec, or its JSON. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: AsyncApiCaller) -> None:
+    def __init__(self, box: AsyncRequestSender) -> None:
         self._box = box
 
     async def spawn(
-        self, spec: Mapping[str, Any], *, request_id: str = "", input: bytes | None = None
-    ) -> Agent:
-        """Starts an agent, or returns the one started by the same `request_id`. `input` is the
-        complete stdin of a piped agent."""
-        return Agent.from_wire(
-            (await self._box.send(requests.spawn_agent(spec, request_id, input))).json()
+        self,
+        spec: AgentSpec | Mapping[str, Any],
+        *,
+        input: bytes | None = None,
+        request_id: str = "",
+    ) -> AgentInfo:
+        """Starts an agent. `Idempotency-Key` is the request id: repeating it returns the same
+        agent. The same `request_id` has one effect."""
+        from agentbox.contracts.orchestrator import AgentInfo
+
+        response = await self._box.request(
+            "spawn",
+            body={**wire_form(spec), **without_none({"input": input})},
+            headers=idempotency_header(request_id),
         )
+        return decode(AgentInfo, response)
 
     async def run_once(
         self,
-        spec: Mapping[str, Any],
+        spec: AgentSpec | Mapping[str, Any],
         *,
         request_id: str = "",
         stdin: bytes = b"",
         timeout_s: float = 600,
-        max_output: int = 1 << 20,
-    ) -> RunOutput:
-        """Runs a program until it exits."""
-        call = requests.run_once(spec, request_id, stdin, timeout_s, max_output)
-        response = await self._box.send(call, wait_s=timeout_s + requests.EXTRA_WAIT_SECONDS)
-        return RunOutput.from_wire(response.json())
+        max_output: int = 1048576,
+    ) -> RunResult:
+        """Runs a program to completion and returns its output. The same `request_id` has one
+        effect."""
+        from agentbox.contracts.orchestrator import RunResult
+
+        response = await self._box.request(
+            "run_once",
+            body={"spec": spec, "stdin": stdin, "timeout_s": timeout_s, "max_output": max_output},
+            headers=idempotency_header(request_id),
+            wait_s=timeout_s + 10,
+        )
+        return decode(RunResult, response)
 
     async def list(
         self,
@@ -52,58 +83,78 @@ class AsyncAgentsClient:
         label: str | None = None,
         limit: int = 100,
         cursor: str | None = None,
-    ) -> tuple[list[Agent], str | None]:
-        """A page of agents in order of id, and the next cursor."""
-        call = requests.list_agents(
-            limit, cursor, state=state, name=name, parent_id=parent_id, label=label
+    ) -> Page[AgentInfo]:
+        """Agents by filter."""
+        from agentbox.contracts.orchestrator import AgentInfo
+        from agentbox.core.records.page import Page
+
+        response = await self._box.request(
+            "list_agents",
+            query={
+                "state": state,
+                "name": name,
+                "parent_id": parent_id,
+                "label": label,
+                "limit": limit,
+                "cursor": cursor,
+            },
         )
-        page = (await self._box.send(call)).json()
-        return [Agent.from_wire(item) for item in page["items"]], page["next_cursor"]
+        return decode(Page[AgentInfo], response)
 
-    async def get(self, agent_id: str) -> Agent:
+    async def get(self, agent_id: str) -> AgentInfo:
         """One agent."""
-        return Agent.from_wire((await self._box.send(requests.get_agent(agent_id))).json())
+        from agentbox.contracts.orchestrator import AgentInfo
 
-    async def signal(self, agent_id: str, generation: int, signal: str) -> None:
-        """INT, TERM, HUP, USR1 or USR2 to the program; STOP or CONT to its process tree."""
-        await self._box.send(requests.signal_agent(agent_id, generation, signal))
+        response = await self._box.request("get_agent", {"id": agent_id})
+        return decode(AgentInfo, response)
 
-    async def revoke(self, agent_id: str, grant_id: str) -> Agent:
-        """Revokes a grant permanently; returns the updated agent."""
-        return Agent.from_wire(
-            (await self._box.send(requests.revoke_grant(agent_id, grant_id))).json()
+    async def stream(
+        self, agent_id: str, *, since: int = 0, follow: bool = True, reconnect_timeout: float = 60.0
+    ) -> AsyncIterator[StreamItem]:
+        """Output and state of an agent, from the start or after `since` or Last-Event-ID."""
+        from agentbox.contracts.orchestrator import StreamItem
+
+        events = self._box.stream(
+            "stream_agent",
+            {"id": agent_id},
+            query={"since": since, "follow": follow},
+            reconnect_timeout=reconnect_timeout,
+        )
+        async for event in events:
+            yield decode_event(StreamItem, event)
+
+    async def signal(self, agent_id: str, generation: int, sig: str) -> None:
+        """Sends a signal to the agent's tree."""
+        await self._box.request(
+            "signal_agent", {"id": agent_id}, body={"generation": generation, "signal": sig}
         )
 
     async def terminate(
         self, agent_id: str, generation: int, *, grace_s: float | None = None
-    ) -> AgentExit:
-        """Terminates the process tree; returns its exit. `grace_s`: None uses the box's grace, at
-        most 60 s."""
-        call = requests.terminate_agent(agent_id, generation, grace_s)
-        wait = (60 if grace_s is None else grace_s) + requests.EXTRA_WAIT_SECONDS
-        return AgentExit.from_wire((await self._box.send(call, wait_s=wait)).json())
+    ) -> ExitRecord:
+        """Ends an agent's process tree; returns the exit record."""
+        from agentbox.contracts.orchestrator import ExitRecord
 
-    async def stream(
-        self, agent_id: str, *, since: int = 0, follow: bool = True, reconnect_timeout: float = 60.0
-    ) -> AsyncIterator["LogItem"]:
-        """Output and lifecycle of an agent after the cursor `since`. Reconnects for up to
-        `reconnect_timeout` seconds."""
-        query = {"follow": str(follow).lower()}
-        start = str(since) if since else ""
-        events = self._box.stream(
-            "stream_agent",
+        response = await self._box.request(
+            "terminate_agent",
             {"id": agent_id},
-            query=query,
-            since=start,
-            reconnect_timeout=reconnect_timeout,
+            query={"generation": generation, "grace_s": grace_s},
+            wait_s=(60 if grace_s is None else grace_s) + 10,
         )
-        async for event in events:
-            yield parse_log_item(event)
+        return decode(ExitRecord, response)
+
+    async def revoke(self, agent_id: str, grant_id: str) -> AgentInfo:
+        """Revokes a grant, of all descendants of the agent too; returns the agent."""
+        from agentbox.contracts.orchestrator import AgentInfo
+
+        response = await self._box.request("revoke_grant", {"id": agent_id, "grant_id": grant_id})
+        return decode(AgentInfo, response)
 
     @asynccontextmanager
-    async def attach(self, agent_id: str, generation: int) -> AsyncIterator["AsyncAttached"]:
-        """Attaches to the agent's pipes and detaches at the end. ApiError 409 if another client is
-        attached."""
+    async def attach(self, agent_id: str, generation: int) -> AsyncIterator[AsyncAttached]:
+        """A WebSocket on the agent's pipes, one client at a time: binary messages are bytes of
+        stdin and stdout, an empty one closes stdin, a text message is a problem. It ends with the
+        agent's output."""
         attached = await self._box.attach(agent_id, generation)
         try:
             yield attached

@@ -78,6 +78,12 @@ class AsyncApiCaller:
         await self._http.aclose()
 
     async def call(
+        self, name: str, parameters: Mapping[str, str] | None = None, **options: Any
+    ) -> Any:
+        """As `request`, but returns the JSON of the response, None for 204."""
+        return parse_data(await self.request(name, parameters, **options))
+
+    async def request(
         self,
         name: str,
         parameters: Mapping[str, str] | None = None,
@@ -87,11 +93,10 @@ class AsyncApiCaller:
         headers: Mapping[str, str] | None = None,
         accepted: tuple[int, ...] = (),
         wait_s: float | None = None,
-    ) -> Any:
-        """Calls an operation by name and returns its JSON, None for 204. A status in `accepted` is
-        not an error."""
+    ) -> httpx.Response:
+        """Calls an operation by name. A status in `accepted` is not an error."""
         call = build_call(name, parameters, query=query, body=body, headers=headers)
-        return parse_data(await self._request(call, wait_s), accepted=accepted)
+        return await self.send(call, accepted=accepted, wait_s=wait_s)
 
     async def send(
         self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None

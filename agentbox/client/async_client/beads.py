@@ -1,90 +1,177 @@
-"""Beads and events of a box."""
+# Written by tools/client_operations.py from agentbox/contracts.
 
-import json
-from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+"""Work items with leases."""
 
-from agentbox.client.async_client.api_caller import AsyncApiCaller
-from agentbox.client.bead_records import Bead, BeadClaim, Event
-from agentbox.client.transport import without_none
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentbox.client.transport import decode, decode_optional, idempotency_header, without_none
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agentbox.client.async_client.request_sender import AsyncRequestSender
+    from agentbox.contracts.beads import Bead, Claim
+    from agentbox.core.records.page import Page
 
 
 class AsyncBeadsClient:
     """Work items with leases. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: AsyncApiCaller) -> None:
+    def __init__(self, box: AsyncRequestSender) -> None:
         self._box = box
 
-    async def create_epic(self, title: str, *, request_id: str = "", **spec: Any) -> Bead:
-        """Creates an epic; `spec` are the other members of a NewBead. The same `request_id` returns
-        the same bead."""
-        headers = {"Idempotency-Key": request_id} if request_id else None
-        return Bead.from_wire(
-            await self._box.call("create_epic", body={"title": title, **spec}, headers=headers)
+    async def create_epic(
+        self,
+        title: str,
+        *,
+        creator: str = "",
+        body: str = "",
+        priority: int = 5,
+        tags: Sequence[str] = (),
+        data: Mapping[str, Any] | None = None,
+        dedup_key: str | None = None,
+        not_before: datetime | None = None,
+        every: str | None = None,
+        overlap: str = "skip",
+        max_attempts: int = 5,
+        request_id: str = "",
+    ) -> tuple[Bead, bool]:
+        """A new epic. The same `request_id` has one effect."""
+        from agentbox.contracts.beads import Bead
+
+        response = await self._box.request(
+            "create_epic",
+            body={
+                "title": title,
+                "creator": creator,
+                "body": body,
+                "priority": priority,
+                "tags": tags,
+                "overlap": overlap,
+                "max_attempts": max_attempts,
+                **without_none(
+                    {"data": data, "dedup_key": dedup_key, "not_before": not_before, "every": every}
+                ),
+            },
+            headers=idempotency_header(request_id),
         )
+        return decode(Bead, response), response.status_code == 201
 
     async def create_child(
-        self, parent_id: str, title: str, *, request_id: str = "", **spec: Any
-    ) -> Bead:
-        """Like `create_epic`, below another bead."""
-        headers = {"Idempotency-Key": request_id} if request_id else None
-        body = {"title": title, **spec}
-        return Bead.from_wire(
-            await self._box.call("create_child", {"id": parent_id}, body=body, headers=headers)
+        self,
+        parent_id: str,
+        title: str,
+        *,
+        creator: str = "",
+        body: str = "",
+        priority: int = 5,
+        tags: Sequence[str] = (),
+        data: Mapping[str, Any] | None = None,
+        dedup_key: str | None = None,
+        not_before: datetime | None = None,
+        every: str | None = None,
+        overlap: str = "skip",
+        max_attempts: int = 5,
+        request_id: str = "",
+    ) -> tuple[Bead, bool]:
+        """A new bead below another. The same `request_id` has one effect."""
+        from agentbox.contracts.beads import Bead
+
+        response = await self._box.request(
+            "create_child",
+            {"id": parent_id},
+            body={
+                "title": title,
+                "creator": creator,
+                "body": body,
+                "priority": priority,
+                "tags": tags,
+                "overlap": overlap,
+                "max_attempts": max_attempts,
+                **without_none(
+                    {"data": data, "dedup_key": dedup_key, "not_before": not_before, "every": every}
+                ),
+            },
+            headers=idempotency_header(request_id),
         )
+        return decode(Bead, response), response.status_code == 201
 
     async def add_dep(self, bead_id: str, blocker_id: str) -> None:
-        """Makes the bead wait for the blocker."""
-        await self._box.call("add_dep", {"id": bead_id, "blocker": blocker_id})
+        """The bead waits for the blocker."""
+        await self._box.request("add_dep", {"id": bead_id, "blocker": blocker_id})
 
     async def remove_dep(self, bead_id: str, blocker_id: str) -> None:
         """Removes the dependency on the blocker."""
-        await self._box.call("remove_dep", {"id": bead_id, "blocker": blocker_id})
+        await self._box.request("remove_dep", {"id": bead_id, "blocker": blocker_id})
 
     async def claim(
         self,
         bead_id: str,
-        lease_id: str,
-        *,
         assignee: str | None = None,
+        *,
+        lease_id: str,
         lease_s: int | None = None,
-    ) -> BeadClaim:
-        """Leases a bead; `lease_id` is a random UUID of the caller. Repeating the call returns the
-        same lease."""
-        body = without_none({"lease_id": lease_id, "assignee": assignee, "lease_s": lease_s})
-        return BeadClaim.from_wire(await self._box.call("claim", {"id": bead_id}, body=body))
+    ) -> Claim:
+        """Takes a lease on one bead."""
+        from agentbox.contracts.beads import Claim
+
+        response = await self._box.request(
+            "claim",
+            {"id": bead_id},
+            body={"lease_id": lease_id, **without_none({"assignee": assignee, "lease_s": lease_s})},
+        )
+        return decode(Claim, response)
 
     async def claim_next(
         self,
-        lease_id: str,
-        *,
         assignee: str | None = None,
+        *,
+        lease_id: str,
         lease_s: int | None = None,
         parent_id: str | None = None,
         tags: Sequence[str] = (),
-    ) -> BeadClaim | None:
-        """Leases the first ready bead; None if there is none."""
-        body = without_none(
-            {"lease_id": lease_id, "assignee": assignee, "lease_s": lease_s, "parent_id": parent_id}
-        )
-        claim = await self._box.call("claim_next", body={**body, "tags": list(tags)})
-        return None if claim is None else BeadClaim.from_wire(claim)
+    ) -> Claim | None:
+        """Takes a lease on the first ready bead."""
+        from agentbox.contracts.beads import Claim
 
-    async def heartbeat(
-        self, bead_id: str, lease_id: str, *, lease_s: int | None = None
-    ) -> BeadClaim:
-        """Extends the lease."""
-        body = without_none({"lease_id": lease_id, "lease_s": lease_s})
-        return BeadClaim.from_wire(await self._box.call("heartbeat", {"id": bead_id}, body=body))
+        response = await self._box.request(
+            "claim_next",
+            body={
+                "lease_id": lease_id,
+                "tags": tags,
+                **without_none({"assignee": assignee, "lease_s": lease_s, "parent_id": parent_id}),
+            },
+        )
+        return decode_optional(Claim, response)
+
+    async def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim:
+        """Extends a lease."""
+        from agentbox.contracts.beads import Claim
+
+        response = await self._box.request(
+            "heartbeat",
+            {"id": bead_id},
+            body={"lease_id": lease_id, **without_none({"lease_s": lease_s})},
+        )
+        return decode(Claim, response)
 
     async def release(
         self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = ""
     ) -> Bead:
-        """Releases the lease; the bead is open again after `delay_s`."""
-        body = {"lease_id": lease_id, "delay_s": delay_s, "note": note}
-        return Bead.from_wire(await self._box.call("release", {"id": bead_id}, body=body))
+        """Returns a lease; the bead is open again."""
+        from agentbox.contracts.beads import Bead
 
-    async def close(
+        response = await self._box.request(
+            "release",
+            {"id": bead_id},
+            body={"lease_id": lease_id, "delay_s": delay_s, "note": note},
+        )
+        return decode(Bead, response)
+
+    async def close_bead(
         self,
         bead_id: str,
         *,
@@ -94,96 +181,67 @@ class AsyncBeadsClient:
         lease_id: str | None = None,
         force: bool | None = None,
     ) -> Bead:
-        """Closes a bead; a claimed one requires its lease id, or the scope admin."""
-        body = {
-            "outcome": outcome,
-            "note": note,
-            "result": result,
-            **without_none({"lease_id": lease_id, "force": force}),
-        }
-        return Bead.from_wire(await self._box.call("close_bead", {"id": bead_id}, body=body))
+        """Closes a bead with outcome, note and result. A claimed one needs its lease id, or scope
+        admin."""
+        from agentbox.contracts.beads import Bead
 
-    async def show(self, bead_id: str) -> Bead:
-        """One bead."""
-        return Bead.from_wire(await self._box.call("show_bead", {"id": bead_id}))
+        response = await self._box.request(
+            "close_bead",
+            {"id": bead_id},
+            body={
+                "outcome": outcome,
+                "note": note,
+                **without_none({"result": result, "lease_id": lease_id, "force": force}),
+            },
+        )
+        return decode(Bead, response)
 
     async def ready(
         self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None
-    ) -> tuple[list[Bead], str | None]:
-        """A page of claimable beads by priority, and the next cursor."""
-        page = await self._box.call(
+    ) -> Page[Bead]:
+        """Beads that can be claimed now, by priority."""
+        from agentbox.contracts.beads import Bead
+        from agentbox.core.records.page import Page
+
+        response = await self._box.request(
             "ready_beads", query={"parent_id": parent_id, "limit": limit, "cursor": cursor}
         )
-        return [Bead.from_wire(item) for item in page["items"]], page["next_cursor"]
+        return decode(Page[Bead], response)
 
     async def list(
-        self, *, limit: int = 100, cursor: str | None = None, **filters: str | None
-    ) -> tuple[list[Bead], str | None]:
-        """A page of beads filtered by status, kind, parent_id, tag, assignee, creator, and the next
-        cursor."""
-        page = await self._box.call(
-            "list_beads", query={**filters, "limit": limit, "cursor": cursor}
-        )
-        return [Bead.from_wire(item) for item in page["items"]], page["next_cursor"]
-
-
-class AsyncEventsClient:
-    """The event journal. Raises ApiError, BoxUnreachable."""
-
-    def __init__(self, box: AsyncApiCaller) -> None:
-        self._box = box
-
-    async def append(self, *events: Mapping[str, Any]) -> tuple[int, int]:
-        """Appends NewEvents atomically; returns the first and the last sequence number."""
-        appended = await self._box.call("append_events", body={"events": list(events)})
-        return appended["first_seq"], appended["last_seq"]
-
-    async def read(
-        self, *, since: int = -1, limit: int = 100, types: Sequence[str] = (), **filters: str | None
-    ) -> tuple[list[Event], int]:
-        """Events after `since`, filtered by source, subject, agent_id, session_id, and the next
-        `since`."""
-        query = {**filters, "since": since, "limit": limit, "types": ",".join(types) or None}
-        batch = await self._box.call("read_events", query=query)
-        return [Event.from_wire(event) for event in batch["events"]], batch["next_since"]
-
-    async def stream(
         self,
         *,
-        since: int | None = None,
-        types: Sequence[str] = (),
-        reconnect_timeout: float = 60.0,
-        **filters: str | None,
-    ) -> AsyncIterator[Event]:
-        """Live events, each once and in order, across reconnects. `since`: None starts now."""
-        query = {
-            **filters,
-            "types": ",".join(types) or None,
-            "since": since if since == -1 else None,
-        }
-        start = "" if since is None or since < 0 else str(since)
-        async for event in self._box.stream(
-            "stream_events", query=query, since=start, reconnect_timeout=reconnect_timeout
-        ):
-            yield Event.from_wire(json.loads(event.data))
+        status: str | None = None,
+        kind: str | None = None,
+        parent_id: str | None = None,
+        tag: str | None = None,
+        assignee: str | None = None,
+        creator: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page[Bead]:
+        """Beads by filter, in order of id."""
+        from agentbox.contracts.beads import Bead
+        from agentbox.core.records.page import Page
 
-    async def head(self) -> tuple[int, str]:
-        """Sequence number and hash of the last event; -1 and zeros if there is none."""
-        head = await self._box.call("head_event")
-        return head["seq"], head["hash"]
-
-    async def show(self, seq: int) -> Event:
-        """One event."""
-        return Event.from_wire(await self._box.call("show_event", {"seq": str(seq)}))
-
-    async def delivery(self, *, limit: int = 100) -> Mapping[str, Any]:
-        """The position of the event sink, and the events it permanently rejected."""
-        delivery: Mapping[str, Any] = await self._box.call("event_delivery", query={"limit": limit})
-        return delivery
-
-    async def verify(self, *, from_seq: int = 0) -> Mapping[str, Any]:
-        """Verifies the hash chain: `ok`, and the first broken event."""
-        report: Mapping[str, Any] = await self._box.call(
-            "verify_events", body={"from_seq": from_seq}, wait_s=300
+        response = await self._box.request(
+            "list_beads",
+            query={
+                "status": status,
+                "kind": kind,
+                "parent_id": parent_id,
+                "tag": tag,
+                "assignee": assignee,
+                "creator": creator,
+                "limit": limit,
+                "cursor": cursor,
+            },
         )
-        return report
+        return decode(Page[Bead], response)
+
+    async def show(self, bead_id: str) -> Bead:
+        """One bead."""
+        from agentbox.contracts.beads import Bead
+
+        response = await self._box.request("show_bead", {"id": bead_id})
+        return decode(Bead, response)

@@ -1,174 +1,242 @@
-"""The client of a box. Clients of resources are imported on first use, since a command uses only
-one."""
+# Written by tools/client_operations.py from agentbox/contracts.
+
+"""The client of a box. A resource is imported on first use: a command uses only one."""
+
+from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from agentbox.client.async_client.api_caller import AsyncApiCaller
-from agentbox.client.records import LogItem, Readiness, Submitted, Task
-from agentbox.client.task_call import parse_log_event, task_body
+from agentbox.client.transport import decode, decode_event, idempotency_header, without_none
 
 if TYPE_CHECKING:
-    from agentbox.client.async_client.admin import AsyncMeshClient, AsyncTokensClient
+    from datetime import datetime
+
     from agentbox.client.async_client.agents import AsyncAgentsClient
-    from agentbox.client.async_client.beads import AsyncBeadsClient, AsyncEventsClient
-    from agentbox.client.async_client.reviews import AsyncApprovalsClient, AsyncReviewsClient
-    from agentbox.client.async_client.slots import AsyncMemoryClient, AsyncPodsClient
+    from agentbox.client.async_client.approvals import AsyncApprovalsClient
+    from agentbox.client.async_client.beads import AsyncBeadsClient
+    from agentbox.client.async_client.events import AsyncEventsClient
+    from agentbox.client.async_client.memory import AsyncMemoryClient
+    from agentbox.client.async_client.mesh import AsyncMeshClient
+    from agentbox.client.async_client.pods import AsyncPodsClient
+    from agentbox.client.async_client.reviews import AsyncReviewsClient
     from agentbox.client.async_client.states import AsyncStatesClient
+    from agentbox.client.async_client.tokens import AsyncTokensClient
+    from agentbox.contracts.box import (
+        Applied,
+        BootReport,
+        Draining,
+        HealthReport,
+        Live,
+        Meta,
+        Ready,
+    )
+    from agentbox.contracts.orchestrator import AgentSpec, StreamItem
+    from agentbox.contracts.task_records import Submitted, Task
+    from agentbox.core.records.page import Page
 
 
 class AsyncBoxClient(AsyncApiCaller):
-    """Calls the API of a box. Raises ApiError for an error response, BoxUnreachable without a
-    response."""
+    """The API of a box. Raises ApiError for an error response, BoxUnreachable without
+    one."""
 
-    async def ready(self) -> Readiness:
-        """The cached readiness; not ready is not an error."""
-        return Readiness.from_wire(await self.call("ready", accepted=(503,)))
+    async def livez(self) -> Live:
+        """The process answers. No check, no lock, no I/O."""
+        from agentbox.contracts.box import Live
 
-    async def livez(self) -> Mapping[str, Any]:
-        """{live, uptime}."""
-        data: Mapping[str, Any] = await self.call("livez")
-        return data
+        response = await self.request("livez")
+        return decode(Live, response)
 
-    async def health(self) -> Mapping[str, Any]:
-        """The state of each component."""
-        data: Mapping[str, Any] = await self.call("health")
-        return data
+    async def ready(self) -> Ready:
+        """Readiness, with the missing requirements."""
+        from agentbox.contracts.box import Ready
 
-    async def meta(self) -> Mapping[str, Any]:
-        """Digests, slots, boot."""
-        data: Mapping[str, Any] = await self.call("meta")
-        return data
+        response = await self.request("ready", accepted=(503,))
+        return decode(Ready, response)
 
-    async def boot(self) -> Mapping[str, Any]:
-        """The record of this boot."""
-        data: Mapping[str, Any] = await self.call("boot")
-        return data
+    async def health(self) -> HealthReport:
+        """The state of each part, for people."""
+        from agentbox.contracts.box import HealthReport
 
-    async def drain(self) -> Mapping[str, Any]:
-        """Starts the drain."""
-        data: Mapping[str, Any] = await self.call("drain")
-        return data
+        response = await self.request("health")
+        return decode(HealthReport, response)
 
-    async def tasks(
-        self, *, limit: int = 100, cursor: str | None = None
-    ) -> tuple[list[Task], str | None]:
-        """A page of tasks and the next cursor."""
-        page = await self.call("list_tasks", query={"limit": limit, "cursor": cursor})
-        return [Task.from_wire(item) for item in page["items"]], page["next_cursor"]
+    async def meta(self) -> Meta:
+        """Identity of this box: digests, slots, boot."""
+        from agentbox.contracts.box import Meta
 
-    async def config_apply(self) -> Mapping[str, Any]:
-        """Applies the live keys of the mounted manifest."""
-        data: Mapping[str, Any] = await self.call("config_apply", wait_s=60)
-        return data
+        response = await self.request("meta")
+        return decode(Meta, response)
 
     async def openapi(self) -> Mapping[str, Any]:
-        """The API as OpenAPI 3.1."""
-        data: Mapping[str, Any] = await self.call("openapi")
-        return data
+        """This table as OpenAPI 3.1."""
+        response = await self.request("openapi")
+        document: Mapping[str, Any] = response.json()
+        return document
+
+    async def boot(self, *, boot_id: str | None = None) -> BootReport:
+        """Record, phases, events and sentinel of this boot; the timeline of it or of `boot_id`; all
+        stored boots."""
+        from agentbox.contracts.box import BootReport
+
+        response = await self.request("boot", query={"boot_id": boot_id})
+        return decode(BootReport, response)
+
+    async def drain(self) -> Draining:
+        """Marks the box unready, ends its agents, closes its slots, marks the shutdown clean."""
+        from agentbox.contracts.box import Draining
+
+        response = await self.request("drain")
+        return decode(Draining, response)
+
+    async def config_apply(self) -> Applied:
+        """Reads the mounted manifest again and applies its live keys; changes nothing if a key of
+        another class has changed."""
+        from agentbox.contracts.box import Applied
+
+        response = await self.request("config_apply", wait_s=60)
+        return decode(Applied, response)
 
     async def submit_task(
-        self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any
+        self,
+        spec: AgentSpec | Mapping[str, Any],
+        *,
+        input: bytes | None = None,
+        timeout_s: float = 600.0,
+        priority: int = 5,
+        not_before: datetime | None = None,
+        dedup_key: str | None = None,
+        attached: bool = False,
+        request_id: str = "",
     ) -> Submitted:
-        """Queues a run. `spec` is an AgentSpec in JSON; `options` are the other members of a
-        TaskBody."""
-        return Submitted.from_wire(
-            await self.call("submit_task", body=task_body(spec, timeout_s, options))
+        """Queues one run of a program. A bead is its receipt. The same `request_id` has one
+        effect."""
+        from agentbox.contracts.task_records import Submitted
+
+        response = await self.request(
+            "submit_task",
+            body={
+                "spec": spec,
+                "timeout_s": timeout_s,
+                "priority": priority,
+                "attached": attached,
+                **without_none({"input": input, "not_before": not_before, "dedup_key": dedup_key}),
+            },
+            headers=idempotency_header(request_id),
         )
+        return decode(Submitted, response)
 
-    async def task(self, task_id: str) -> Task:
+    async def list_tasks(self, *, limit: int = 100, cursor: str | None = None) -> Page[Task]:
+        """Tasks, in order of id."""
+        from agentbox.contracts.task_records import Task
+        from agentbox.core.records.page import Page
+
+        response = await self.request("list_tasks", query={"limit": limit, "cursor": cursor})
+        return decode(Page[Task], response)
+
+    async def get_task(self, id: str) -> Task:
         """One task."""
-        return Task.from_wire(await self.call("get_task", {"id": task_id}))
+        from agentbox.contracts.task_records import Task
 
-    async def cancel_task(self, task_id: str) -> Task:
-        """Cancels a task; returns when its agent has ended."""
-        return Task.from_wire(await self.call("cancel_task", {"id": task_id}, wait_s=90))
+        response = await self.request("get_task", {"id": id})
+        return decode(Task, response)
 
     async def task_logs(
-        self, task_id: str, *, since: int = 0, follow: bool = True, reconnect_timeout: float = 60.0
-    ) -> AsyncIterator[LogItem | Task]:
-        """Output of a task after the cursor `since`, finally the Task itself. Survives a restart of
-        the API."""
-        query = {"follow": str(follow).lower()}
-        start = str(since) if since else ""
+        self, id: str, *, since: int = 0, follow: bool = True, reconnect_timeout: float = 60.0
+    ) -> AsyncIterator[StreamItem | Task]:
+        """Output of the task's agent; ends with an event `task` that carries the finished Task."""
+        from agentbox.contracts.orchestrator import StreamItem
+        from agentbox.contracts.task_records import Task
+
         events = self.stream(
             "task_logs",
-            {"id": task_id},
-            query=query,
+            {"id": id},
+            query={"since": since, "follow": follow},
             last="task",
-            since=start,
             reconnect_timeout=reconnect_timeout,
         )
         async for event in events:
-            yield parse_log_event(event)
+            yield (
+                decode_event(Task, event)
+                if event.event == "task"
+                else decode_event(StreamItem, event)
+            )
+
+    async def cancel_task(self, id: str) -> Task:
+        """Cancels a queued task, or ends a running one."""
+        from agentbox.contracts.task_records import Task
+
+        response = await self.request("cancel_task", {"id": id}, wait_s=90)
+        return decode(Task, response)
 
     @cached_property
-    def pods(self) -> "AsyncPodsClient":
+    def pods(self) -> AsyncPodsClient:
         """Named objects."""
-        from agentbox.client.async_client.slots import AsyncPodsClient
+        from agentbox.client.async_client.pods import AsyncPodsClient
 
         return AsyncPodsClient(self)
 
     @cached_property
-    def memory(self) -> "AsyncMemoryClient":
-        """Searchable entries."""
-        from agentbox.client.async_client.slots import AsyncMemoryClient
-
-        return AsyncMemoryClient(self)
-
-    @cached_property
-    def agents(self) -> "AsyncAgentsClient":
-        """Agents."""
-        from agentbox.client.async_client.agents import AsyncAgentsClient
-
-        return AsyncAgentsClient(self)
-
-    @cached_property
-    def beads(self) -> "AsyncBeadsClient":
-        """Work items."""
+    def beads(self) -> AsyncBeadsClient:
+        """Work items with leases."""
         from agentbox.client.async_client.beads import AsyncBeadsClient
 
         return AsyncBeadsClient(self)
 
     @cached_property
-    def events(self) -> "AsyncEventsClient":
+    def memory(self) -> AsyncMemoryClient:
+        """Searchable entries in namespaces."""
+        from agentbox.client.async_client.memory import AsyncMemoryClient
+
+        return AsyncMemoryClient(self)
+
+    @cached_property
+    def events(self) -> AsyncEventsClient:
         """The event journal."""
-        from agentbox.client.async_client.beads import AsyncEventsClient
+        from agentbox.client.async_client.events import AsyncEventsClient
 
         return AsyncEventsClient(self)
 
     @cached_property
-    def tokens(self) -> "AsyncTokensClient":
+    def agents(self) -> AsyncAgentsClient:
+        """Agents of a box. A spec is an AgentSpec, or its JSON."""
+        from agentbox.client.async_client.agents import AsyncAgentsClient
+
+        return AsyncAgentsClient(self)
+
+    @cached_property
+    def tokens(self) -> AsyncTokensClient:
         """Named tokens."""
-        from agentbox.client.async_client.admin import AsyncTokensClient
+        from agentbox.client.async_client.tokens import AsyncTokensClient
 
         return AsyncTokensClient(self)
 
     @cached_property
-    def mesh(self) -> "AsyncMeshClient":
-        """Joined boxes, and this box's own membership."""
-        from agentbox.client.async_client.admin import AsyncMeshClient
+    def mesh(self) -> AsyncMeshClient:
+        """Boxes joined to this one, and this box's own membership."""
+        from agentbox.client.async_client.mesh import AsyncMeshClient
 
         return AsyncMeshClient(self)
 
     @cached_property
-    def reviews(self) -> "AsyncReviewsClient":
+    def reviews(self) -> AsyncReviewsClient:
         """Reviews of agents' changes."""
         from agentbox.client.async_client.reviews import AsyncReviewsClient
 
         return AsyncReviewsClient(self)
 
     @cached_property
-    def states(self) -> "AsyncStatesClient":
-        """States: the memory and pods of runs."""
+    def approvals(self) -> AsyncApprovalsClient:
+        """Actions of agents that require an approval."""
+        from agentbox.client.async_client.approvals import AsyncApprovalsClient
+
+        return AsyncApprovalsClient(self)
+
+    @cached_property
+    def states(self) -> AsyncStatesClient:
+        """The memory and pods of runs."""
         from agentbox.client.async_client.states import AsyncStatesClient
 
         return AsyncStatesClient(self)
-
-    @cached_property
-    def approvals(self) -> "AsyncApprovalsClient":
-        """Actions that require an approval."""
-        from agentbox.client.async_client.reviews import AsyncApprovalsClient
-
-        return AsyncApprovalsClient(self)

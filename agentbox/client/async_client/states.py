@@ -1,45 +1,52 @@
-"""States of a box: the memory and pods of runs."""
+# Written by tools/client_operations.py from agentbox/contracts.
 
-from collections.abc import Mapping
-from typing import Any
+"""The memory and pods of runs."""
 
-from agentbox.client.async_client.api_caller import AsyncApiCaller
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentbox.client.transport import decode
+
+if TYPE_CHECKING:
+    from agentbox.client.async_client.request_sender import AsyncRequestSender
+    from agentbox.contracts.states import State, StateHolds, States
 
 
 class AsyncStatesClient:
-    """States: the memory and pods of runs. Returns records as JSON. Raises ApiError,
-    BoxUnreachable."""
+    """The memory and pods of runs. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: AsyncApiCaller) -> None:
+    def __init__(self, box: AsyncRequestSender) -> None:
         self._box = box
 
     async def list(
-        self, *, legacy: bool = False, limit: int = 100, cursor: str | None = None
-    ) -> tuple[list[Mapping[str, Any]], str | None]:
-        """A page of states in order of id, and the next cursor. With `legacy`, only the names of
-        data stored before runs had their own state."""
-        query = {"legacy": "true" if legacy else None, "limit": limit, "cursor": cursor}
-        page = await self._box.call("list_states", query=query)
-        return (
-            ([{"name": name} for name in page["legacy"]], None)
-            if legacy
-            else (page["items"], page["next_cursor"])
+        self, *, limit: int = 100, cursor: str | None = None, legacy: bool = False
+    ) -> States:
+        """States that the caller created, oldest first; an admin sees all."""
+        from agentbox.contracts.states import States
+
+        response = await self._box.request(
+            "list_states", query={"limit": limit, "cursor": cursor, "legacy": legacy}
         )
+        return decode(States, response)
 
-    async def get(self, state: str) -> Mapping[str, Any]:
-        """A state by id or name, with its contents."""
-        document: Mapping[str, Any] = await self._box.call("show_state", {"id": state})
-        return document
+    async def adopt(self, source: str, name: str) -> State:
+        """Adopts data that an agent left under its name before runs had their own states."""
+        from agentbox.contracts.states import State
 
-    async def remove(self, state: str) -> Mapping[str, Any]:
-        """Returns the number of removed memory entries and pods. ApiError with code `state-busy`
-        while an agent uses it."""
-        removed: Mapping[str, Any] = await self._box.call("remove_state", {"id": state})
-        return removed
+        response = await self._box.request("adopt_state", body={"source": source, "name": name})
+        return decode(State, response)
 
-    async def adopt(self, source: str, name: str) -> Mapping[str, Any]:
-        """Turns the data of `legacy.<agent>` into a state with that name."""
-        document: Mapping[str, Any] = await self._box.call(
-            "adopt_state", body={"source": source, "name": name}
-        )
-        return document
+    async def show(self, id: str) -> State:
+        """One state by id or name, with its contents."""
+        from agentbox.contracts.states import State
+
+        response = await self._box.request("show_state", {"id": id})
+        return decode(State, response)
+
+    async def remove(self, id: str) -> StateHolds:
+        """Removes memory and pods of an unused state, by id or name; returns their number."""
+        from agentbox.contracts.states import StateHolds
+
+        response = await self._box.request("remove_state", {"id": id})
+        return decode(StateHolds, response)

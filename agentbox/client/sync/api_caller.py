@@ -51,7 +51,11 @@ class ApiCaller:
         """Closes the connections."""
         self._http.close()
 
-    def call(
+    def call(self, name: str, parameters: Mapping[str, str] | None = None, **options: Any) -> Any:
+        """As `request`, but returns the JSON of the response, None for 204."""
+        return parse_data(self.request(name, parameters, **options))
+
+    def request(
         self,
         name: str,
         parameters: Mapping[str, str] | None = None,
@@ -61,11 +65,10 @@ class ApiCaller:
         headers: Mapping[str, str] | None = None,
         accepted: tuple[int, ...] = (),
         wait_s: float | None = None,
-    ) -> Any:
-        """Calls an operation by name and returns its JSON, None for 204. A status in `accepted` is
-        not an error."""
+    ) -> Response:
+        """Calls an operation by name. A status in `accepted` is not an error."""
         call = build_call(name, parameters, query=query, body=body, headers=headers)
-        return parse_data(self._request(call, wait_s), accepted=accepted)
+        return self.send(call, accepted=accepted, wait_s=wait_s)
 
     def send(
         self, call: Call, *, accepted: tuple[int, ...] = (), wait_s: float | None = None

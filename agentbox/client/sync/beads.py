@@ -1,87 +1,176 @@
 # Written by tools/sync_client.py from async_client/beads.py.
-"""Beads and events of a box."""
+# Written by tools/client_operations.py from agentbox/contracts.
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+"""Work items with leases."""
 
-from agentbox.client.bead_records import Bead, BeadClaim, Event
-from agentbox.client.sync.api_caller import ApiCaller
-from agentbox.client.transport import without_none
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentbox.client.transport import decode, decode_optional, idempotency_header, without_none
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from agentbox.client.sync.request_sender import RequestSender
+    from agentbox.contracts.beads import Bead, Claim
+    from agentbox.core.records.page import Page
 
 
 class BeadsClient:
     """Work items with leases. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: ApiCaller) -> None:
+    def __init__(self, box: RequestSender) -> None:
         self._box = box
 
-    def create_epic(self, title: str, *, request_id: str = "", **spec: Any) -> Bead:
-        """Creates an epic; `spec` are the other members of a NewBead. The same `request_id` returns
-        the same bead."""
-        headers = {"Idempotency-Key": request_id} if request_id else None
-        return Bead.from_wire(
-            self._box.call("create_epic", body={"title": title, **spec}, headers=headers)
+    def create_epic(
+        self,
+        title: str,
+        *,
+        creator: str = "",
+        body: str = "",
+        priority: int = 5,
+        tags: Sequence[str] = (),
+        data: Mapping[str, Any] | None = None,
+        dedup_key: str | None = None,
+        not_before: datetime | None = None,
+        every: str | None = None,
+        overlap: str = "skip",
+        max_attempts: int = 5,
+        request_id: str = "",
+    ) -> tuple[Bead, bool]:
+        """A new epic. The same `request_id` has one effect."""
+        from agentbox.contracts.beads import Bead
+
+        response = self._box.request(
+            "create_epic",
+            body={
+                "title": title,
+                "creator": creator,
+                "body": body,
+                "priority": priority,
+                "tags": tags,
+                "overlap": overlap,
+                "max_attempts": max_attempts,
+                **without_none(
+                    {"data": data, "dedup_key": dedup_key, "not_before": not_before, "every": every}
+                ),
+            },
+            headers=idempotency_header(request_id),
         )
+        return decode(Bead, response), response.status_code == 201
 
     def create_child(
-        self, parent_id: str, title: str, *, request_id: str = "", **spec: Any
-    ) -> Bead:
-        """Like `create_epic`, below another bead."""
-        headers = {"Idempotency-Key": request_id} if request_id else None
-        body = {"title": title, **spec}
-        return Bead.from_wire(
-            self._box.call("create_child", {"id": parent_id}, body=body, headers=headers)
+        self,
+        parent_id: str,
+        title: str,
+        *,
+        creator: str = "",
+        body: str = "",
+        priority: int = 5,
+        tags: Sequence[str] = (),
+        data: Mapping[str, Any] | None = None,
+        dedup_key: str | None = None,
+        not_before: datetime | None = None,
+        every: str | None = None,
+        overlap: str = "skip",
+        max_attempts: int = 5,
+        request_id: str = "",
+    ) -> tuple[Bead, bool]:
+        """A new bead below another. The same `request_id` has one effect."""
+        from agentbox.contracts.beads import Bead
+
+        response = self._box.request(
+            "create_child",
+            {"id": parent_id},
+            body={
+                "title": title,
+                "creator": creator,
+                "body": body,
+                "priority": priority,
+                "tags": tags,
+                "overlap": overlap,
+                "max_attempts": max_attempts,
+                **without_none(
+                    {"data": data, "dedup_key": dedup_key, "not_before": not_before, "every": every}
+                ),
+            },
+            headers=idempotency_header(request_id),
         )
+        return decode(Bead, response), response.status_code == 201
 
     def add_dep(self, bead_id: str, blocker_id: str) -> None:
-        """Makes the bead wait for the blocker."""
-        self._box.call("add_dep", {"id": bead_id, "blocker": blocker_id})
+        """The bead waits for the blocker."""
+        self._box.request("add_dep", {"id": bead_id, "blocker": blocker_id})
 
     def remove_dep(self, bead_id: str, blocker_id: str) -> None:
         """Removes the dependency on the blocker."""
-        self._box.call("remove_dep", {"id": bead_id, "blocker": blocker_id})
+        self._box.request("remove_dep", {"id": bead_id, "blocker": blocker_id})
 
     def claim(
         self,
         bead_id: str,
-        lease_id: str,
-        *,
         assignee: str | None = None,
+        *,
+        lease_id: str,
         lease_s: int | None = None,
-    ) -> BeadClaim:
-        """Leases a bead; `lease_id` is a random UUID of the caller. Repeating the call returns the
-        same lease."""
-        body = without_none({"lease_id": lease_id, "assignee": assignee, "lease_s": lease_s})
-        return BeadClaim.from_wire(self._box.call("claim", {"id": bead_id}, body=body))
+    ) -> Claim:
+        """Takes a lease on one bead."""
+        from agentbox.contracts.beads import Claim
+
+        response = self._box.request(
+            "claim",
+            {"id": bead_id},
+            body={"lease_id": lease_id, **without_none({"assignee": assignee, "lease_s": lease_s})},
+        )
+        return decode(Claim, response)
 
     def claim_next(
         self,
-        lease_id: str,
-        *,
         assignee: str | None = None,
+        *,
+        lease_id: str,
         lease_s: int | None = None,
         parent_id: str | None = None,
         tags: Sequence[str] = (),
-    ) -> BeadClaim | None:
-        """Leases the first ready bead; None if there is none."""
-        body = without_none(
-            {"lease_id": lease_id, "assignee": assignee, "lease_s": lease_s, "parent_id": parent_id}
-        )
-        claim = self._box.call("claim_next", body={**body, "tags": list(tags)})
-        return None if claim is None else BeadClaim.from_wire(claim)
+    ) -> Claim | None:
+        """Takes a lease on the first ready bead."""
+        from agentbox.contracts.beads import Claim
 
-    def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> BeadClaim:
-        """Extends the lease."""
-        body = without_none({"lease_id": lease_id, "lease_s": lease_s})
-        return BeadClaim.from_wire(self._box.call("heartbeat", {"id": bead_id}, body=body))
+        response = self._box.request(
+            "claim_next",
+            body={
+                "lease_id": lease_id,
+                "tags": tags,
+                **without_none({"assignee": assignee, "lease_s": lease_s, "parent_id": parent_id}),
+            },
+        )
+        return decode_optional(Claim, response)
+
+    def heartbeat(self, bead_id: str, lease_id: str, *, lease_s: int | None = None) -> Claim:
+        """Extends a lease."""
+        from agentbox.contracts.beads import Claim
+
+        response = self._box.request(
+            "heartbeat",
+            {"id": bead_id},
+            body={"lease_id": lease_id, **without_none({"lease_s": lease_s})},
+        )
+        return decode(Claim, response)
 
     def release(self, bead_id: str, lease_id: str, *, delay_s: int = 0, note: str = "") -> Bead:
-        """Releases the lease; the bead is open again after `delay_s`."""
-        body = {"lease_id": lease_id, "delay_s": delay_s, "note": note}
-        return Bead.from_wire(self._box.call("release", {"id": bead_id}, body=body))
+        """Returns a lease; the bead is open again."""
+        from agentbox.contracts.beads import Bead
 
-    def close(
+        response = self._box.request(
+            "release",
+            {"id": bead_id},
+            body={"lease_id": lease_id, "delay_s": delay_s, "note": note},
+        )
+        return decode(Bead, response)
+
+    def close_bead(
         self,
         bead_id: str,
         *,
@@ -91,94 +180,67 @@ class BeadsClient:
         lease_id: str | None = None,
         force: bool | None = None,
     ) -> Bead:
-        """Closes a bead; a claimed one requires its lease id, or the scope admin."""
-        body = {
-            "outcome": outcome,
-            "note": note,
-            "result": result,
-            **without_none({"lease_id": lease_id, "force": force}),
-        }
-        return Bead.from_wire(self._box.call("close_bead", {"id": bead_id}, body=body))
+        """Closes a bead with outcome, note and result. A claimed one needs its lease id, or scope
+        admin."""
+        from agentbox.contracts.beads import Bead
 
-    def show(self, bead_id: str) -> Bead:
-        """One bead."""
-        return Bead.from_wire(self._box.call("show_bead", {"id": bead_id}))
+        response = self._box.request(
+            "close_bead",
+            {"id": bead_id},
+            body={
+                "outcome": outcome,
+                "note": note,
+                **without_none({"result": result, "lease_id": lease_id, "force": force}),
+            },
+        )
+        return decode(Bead, response)
 
     def ready(
         self, *, parent_id: str | None = None, limit: int = 100, cursor: str | None = None
-    ) -> tuple[list[Bead], str | None]:
-        """A page of claimable beads by priority, and the next cursor."""
-        page = self._box.call(
+    ) -> Page[Bead]:
+        """Beads that can be claimed now, by priority."""
+        from agentbox.contracts.beads import Bead
+        from agentbox.core.records.page import Page
+
+        response = self._box.request(
             "ready_beads", query={"parent_id": parent_id, "limit": limit, "cursor": cursor}
         )
-        return [Bead.from_wire(item) for item in page["items"]], page["next_cursor"]
+        return decode(Page[Bead], response)
 
     def list(
-        self, *, limit: int = 100, cursor: str | None = None, **filters: str | None
-    ) -> tuple[list[Bead], str | None]:
-        """A page of beads filtered by status, kind, parent_id, tag, assignee, creator, and the next
-        cursor."""
-        page = self._box.call("list_beads", query={**filters, "limit": limit, "cursor": cursor})
-        return [Bead.from_wire(item) for item in page["items"]], page["next_cursor"]
-
-
-class EventsClient:
-    """The event journal. Raises ApiError, BoxUnreachable."""
-
-    def __init__(self, box: ApiCaller) -> None:
-        self._box = box
-
-    def append(self, *events: Mapping[str, Any]) -> tuple[int, int]:
-        """Appends NewEvents atomically; returns the first and the last sequence number."""
-        appended = self._box.call("append_events", body={"events": list(events)})
-        return appended["first_seq"], appended["last_seq"]
-
-    def read(
-        self, *, since: int = -1, limit: int = 100, types: Sequence[str] = (), **filters: str | None
-    ) -> tuple[list[Event], int]:
-        """Events after `since`, filtered by source, subject, agent_id, session_id, and the next
-        `since`."""
-        query = {**filters, "since": since, "limit": limit, "types": ",".join(types) or None}
-        batch = self._box.call("read_events", query=query)
-        return [Event.from_wire(event) for event in batch["events"]], batch["next_since"]
-
-    def stream(
         self,
         *,
-        since: int | None = None,
-        types: Sequence[str] = (),
-        reconnect_timeout: float = 60.0,
-        **filters: str | None,
-    ) -> Iterator[Event]:
-        """Live events, each once and in order, across reconnects. `since`: None starts now."""
-        query = {
-            **filters,
-            "types": ",".join(types) or None,
-            "since": since if since == -1 else None,
-        }
-        start = "" if since is None or since < 0 else str(since)
-        for event in self._box.stream(
-            "stream_events", query=query, since=start, reconnect_timeout=reconnect_timeout
-        ):
-            yield Event.from_wire(json.loads(event.data))
+        status: str | None = None,
+        kind: str | None = None,
+        parent_id: str | None = None,
+        tag: str | None = None,
+        assignee: str | None = None,
+        creator: str | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> Page[Bead]:
+        """Beads by filter, in order of id."""
+        from agentbox.contracts.beads import Bead
+        from agentbox.core.records.page import Page
 
-    def head(self) -> tuple[int, str]:
-        """Sequence number and hash of the last event; -1 and zeros if there is none."""
-        head = self._box.call("head_event")
-        return head["seq"], head["hash"]
-
-    def show(self, seq: int) -> Event:
-        """One event."""
-        return Event.from_wire(self._box.call("show_event", {"seq": str(seq)}))
-
-    def delivery(self, *, limit: int = 100) -> Mapping[str, Any]:
-        """The position of the event sink, and the events it permanently rejected."""
-        delivery: Mapping[str, Any] = self._box.call("event_delivery", query={"limit": limit})
-        return delivery
-
-    def verify(self, *, from_seq: int = 0) -> Mapping[str, Any]:
-        """Verifies the hash chain: `ok`, and the first broken event."""
-        report: Mapping[str, Any] = self._box.call(
-            "verify_events", body={"from_seq": from_seq}, wait_s=300
+        response = self._box.request(
+            "list_beads",
+            query={
+                "status": status,
+                "kind": kind,
+                "parent_id": parent_id,
+                "tag": tag,
+                "assignee": assignee,
+                "creator": creator,
+                "limit": limit,
+                "cursor": cursor,
+            },
         )
-        return report
+        return decode(Page[Bead], response)
+
+    def show(self, bead_id: str) -> Bead:
+        """One bead."""
+        from agentbox.contracts.beads import Bead
+
+        response = self._box.request("show_bead", {"id": bead_id})
+        return decode(Bead, response)

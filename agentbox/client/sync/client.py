@@ -1,175 +1,243 @@
 # Written by tools/sync_client.py from async_client/client.py.
-"""The client of a box. Clients of resources are imported on first use, since a command uses only
-one."""
+# Written by tools/client_operations.py from agentbox/contracts.
+
+"""The client of a box. A resource is imported on first use: a command uses only one."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from agentbox.client.records import LogItem, Readiness, Submitted, Task
 from agentbox.client.sync.api_caller import ApiCaller
-from agentbox.client.task_call import parse_log_event, task_body
+from agentbox.client.transport import decode, decode_event, idempotency_header, without_none
 
 if TYPE_CHECKING:
-    from agentbox.client.sync.admin import MeshClient, TokensClient
+    from datetime import datetime
+
     from agentbox.client.sync.agents import AgentsClient
-    from agentbox.client.sync.beads import BeadsClient, EventsClient
-    from agentbox.client.sync.reviews import ApprovalsClient, ReviewsClient
-    from agentbox.client.sync.slots import MemoryClient, PodsClient
+    from agentbox.client.sync.approvals import ApprovalsClient
+    from agentbox.client.sync.beads import BeadsClient
+    from agentbox.client.sync.events import EventsClient
+    from agentbox.client.sync.memory import MemoryClient
+    from agentbox.client.sync.mesh import MeshClient
+    from agentbox.client.sync.pods import PodsClient
+    from agentbox.client.sync.reviews import ReviewsClient
     from agentbox.client.sync.states import StatesClient
+    from agentbox.client.sync.tokens import TokensClient
+    from agentbox.contracts.box import (
+        Applied,
+        BootReport,
+        Draining,
+        HealthReport,
+        Live,
+        Meta,
+        Ready,
+    )
+    from agentbox.contracts.orchestrator import AgentSpec, StreamItem
+    from agentbox.contracts.task_records import Submitted, Task
+    from agentbox.core.records.page import Page
 
 
 class BoxClient(ApiCaller):
-    """Calls the API of a box. Raises ApiError for an error response, BoxUnreachable without a
-    response."""
+    """The API of a box. Raises ApiError for an error response, BoxUnreachable without
+    one."""
 
-    def ready(self) -> Readiness:
-        """The cached readiness; not ready is not an error."""
-        return Readiness.from_wire(self.call("ready", accepted=(503,)))
+    def livez(self) -> Live:
+        """The process answers. No check, no lock, no I/O."""
+        from agentbox.contracts.box import Live
 
-    def livez(self) -> Mapping[str, Any]:
-        """{live, uptime}."""
-        data: Mapping[str, Any] = self.call("livez")
-        return data
+        response = self.request("livez")
+        return decode(Live, response)
 
-    def health(self) -> Mapping[str, Any]:
-        """The state of each component."""
-        data: Mapping[str, Any] = self.call("health")
-        return data
+    def ready(self) -> Ready:
+        """Readiness, with the missing requirements."""
+        from agentbox.contracts.box import Ready
 
-    def meta(self) -> Mapping[str, Any]:
-        """Digests, slots, boot."""
-        data: Mapping[str, Any] = self.call("meta")
-        return data
+        response = self.request("ready", accepted=(503,))
+        return decode(Ready, response)
 
-    def boot(self) -> Mapping[str, Any]:
-        """The record of this boot."""
-        data: Mapping[str, Any] = self.call("boot")
-        return data
+    def health(self) -> HealthReport:
+        """The state of each part, for people."""
+        from agentbox.contracts.box import HealthReport
 
-    def drain(self) -> Mapping[str, Any]:
-        """Starts the drain."""
-        data: Mapping[str, Any] = self.call("drain")
-        return data
+        response = self.request("health")
+        return decode(HealthReport, response)
 
-    def tasks(
-        self, *, limit: int = 100, cursor: str | None = None
-    ) -> tuple[list[Task], str | None]:
-        """A page of tasks and the next cursor."""
-        page = self.call("list_tasks", query={"limit": limit, "cursor": cursor})
-        return [Task.from_wire(item) for item in page["items"]], page["next_cursor"]
+    def meta(self) -> Meta:
+        """Identity of this box: digests, slots, boot."""
+        from agentbox.contracts.box import Meta
 
-    def config_apply(self) -> Mapping[str, Any]:
-        """Applies the live keys of the mounted manifest."""
-        data: Mapping[str, Any] = self.call("config_apply", wait_s=60)
-        return data
+        response = self.request("meta")
+        return decode(Meta, response)
 
     def openapi(self) -> Mapping[str, Any]:
-        """The API as OpenAPI 3.1."""
-        data: Mapping[str, Any] = self.call("openapi")
-        return data
+        """This table as OpenAPI 3.1."""
+        response = self.request("openapi")
+        document: Mapping[str, Any] = response.json()
+        return document
+
+    def boot(self, *, boot_id: str | None = None) -> BootReport:
+        """Record, phases, events and sentinel of this boot; the timeline of it or of `boot_id`; all
+        stored boots."""
+        from agentbox.contracts.box import BootReport
+
+        response = self.request("boot", query={"boot_id": boot_id})
+        return decode(BootReport, response)
+
+    def drain(self) -> Draining:
+        """Marks the box unready, ends its agents, closes its slots, marks the shutdown clean."""
+        from agentbox.contracts.box import Draining
+
+        response = self.request("drain")
+        return decode(Draining, response)
+
+    def config_apply(self) -> Applied:
+        """Reads the mounted manifest again and applies its live keys; changes nothing if a key of
+        another class has changed."""
+        from agentbox.contracts.box import Applied
+
+        response = self.request("config_apply", wait_s=60)
+        return decode(Applied, response)
 
     def submit_task(
-        self, spec: Mapping[str, Any], *, timeout_s: float = 600, **options: Any
+        self,
+        spec: AgentSpec | Mapping[str, Any],
+        *,
+        input: bytes | None = None,
+        timeout_s: float = 600.0,
+        priority: int = 5,
+        not_before: datetime | None = None,
+        dedup_key: str | None = None,
+        attached: bool = False,
+        request_id: str = "",
     ) -> Submitted:
-        """Queues a run. `spec` is an AgentSpec in JSON; `options` are the other members of a
-        TaskBody."""
-        return Submitted.from_wire(
-            self.call("submit_task", body=task_body(spec, timeout_s, options))
+        """Queues one run of a program. A bead is its receipt. The same `request_id` has one
+        effect."""
+        from agentbox.contracts.task_records import Submitted
+
+        response = self.request(
+            "submit_task",
+            body={
+                "spec": spec,
+                "timeout_s": timeout_s,
+                "priority": priority,
+                "attached": attached,
+                **without_none({"input": input, "not_before": not_before, "dedup_key": dedup_key}),
+            },
+            headers=idempotency_header(request_id),
         )
+        return decode(Submitted, response)
 
-    def task(self, task_id: str) -> Task:
+    def list_tasks(self, *, limit: int = 100, cursor: str | None = None) -> Page[Task]:
+        """Tasks, in order of id."""
+        from agentbox.contracts.task_records import Task
+        from agentbox.core.records.page import Page
+
+        response = self.request("list_tasks", query={"limit": limit, "cursor": cursor})
+        return decode(Page[Task], response)
+
+    def get_task(self, id: str) -> Task:
         """One task."""
-        return Task.from_wire(self.call("get_task", {"id": task_id}))
+        from agentbox.contracts.task_records import Task
 
-    def cancel_task(self, task_id: str) -> Task:
-        """Cancels a task; returns when its agent has ended."""
-        return Task.from_wire(self.call("cancel_task", {"id": task_id}, wait_s=90))
+        response = self.request("get_task", {"id": id})
+        return decode(Task, response)
 
     def task_logs(
-        self, task_id: str, *, since: int = 0, follow: bool = True, reconnect_timeout: float = 60.0
-    ) -> Iterator[LogItem | Task]:
-        """Output of a task after the cursor `since`, finally the Task itself. Survives a restart of
-        the API."""
-        query = {"follow": str(follow).lower()}
-        start = str(since) if since else ""
+        self, id: str, *, since: int = 0, follow: bool = True, reconnect_timeout: float = 60.0
+    ) -> Iterator[StreamItem | Task]:
+        """Output of the task's agent; ends with an event `task` that carries the finished Task."""
+        from agentbox.contracts.orchestrator import StreamItem
+        from agentbox.contracts.task_records import Task
+
         events = self.stream(
             "task_logs",
-            {"id": task_id},
-            query=query,
+            {"id": id},
+            query={"since": since, "follow": follow},
             last="task",
-            since=start,
             reconnect_timeout=reconnect_timeout,
         )
         for event in events:
-            yield parse_log_event(event)
+            yield (
+                decode_event(Task, event)
+                if event.event == "task"
+                else decode_event(StreamItem, event)
+            )
+
+    def cancel_task(self, id: str) -> Task:
+        """Cancels a queued task, or ends a running one."""
+        from agentbox.contracts.task_records import Task
+
+        response = self.request("cancel_task", {"id": id}, wait_s=90)
+        return decode(Task, response)
 
     @cached_property
-    def pods(self) -> "PodsClient":
+    def pods(self) -> PodsClient:
         """Named objects."""
-        from agentbox.client.sync.slots import PodsClient
+        from agentbox.client.sync.pods import PodsClient
 
         return PodsClient(self)
 
     @cached_property
-    def memory(self) -> "MemoryClient":
-        """Searchable entries."""
-        from agentbox.client.sync.slots import MemoryClient
-
-        return MemoryClient(self)
-
-    @cached_property
-    def agents(self) -> "AgentsClient":
-        """Agents."""
-        from agentbox.client.sync.agents import AgentsClient
-
-        return AgentsClient(self)
-
-    @cached_property
-    def beads(self) -> "BeadsClient":
-        """Work items."""
+    def beads(self) -> BeadsClient:
+        """Work items with leases."""
         from agentbox.client.sync.beads import BeadsClient
 
         return BeadsClient(self)
 
     @cached_property
-    def events(self) -> "EventsClient":
+    def memory(self) -> MemoryClient:
+        """Searchable entries in namespaces."""
+        from agentbox.client.sync.memory import MemoryClient
+
+        return MemoryClient(self)
+
+    @cached_property
+    def events(self) -> EventsClient:
         """The event journal."""
-        from agentbox.client.sync.beads import EventsClient
+        from agentbox.client.sync.events import EventsClient
 
         return EventsClient(self)
 
     @cached_property
-    def tokens(self) -> "TokensClient":
+    def agents(self) -> AgentsClient:
+        """Agents of a box. A spec is an AgentSpec, or its JSON."""
+        from agentbox.client.sync.agents import AgentsClient
+
+        return AgentsClient(self)
+
+    @cached_property
+    def tokens(self) -> TokensClient:
         """Named tokens."""
-        from agentbox.client.sync.admin import TokensClient
+        from agentbox.client.sync.tokens import TokensClient
 
         return TokensClient(self)
 
     @cached_property
-    def mesh(self) -> "MeshClient":
-        """Joined boxes, and this box's own membership."""
-        from agentbox.client.sync.admin import MeshClient
+    def mesh(self) -> MeshClient:
+        """Boxes joined to this one, and this box's own membership."""
+        from agentbox.client.sync.mesh import MeshClient
 
         return MeshClient(self)
 
     @cached_property
-    def reviews(self) -> "ReviewsClient":
+    def reviews(self) -> ReviewsClient:
         """Reviews of agents' changes."""
         from agentbox.client.sync.reviews import ReviewsClient
 
         return ReviewsClient(self)
 
     @cached_property
-    def states(self) -> "StatesClient":
-        """States: the memory and pods of runs."""
+    def approvals(self) -> ApprovalsClient:
+        """Actions of agents that require an approval."""
+        from agentbox.client.sync.approvals import ApprovalsClient
+
+        return ApprovalsClient(self)
+
+    @cached_property
+    def states(self) -> StatesClient:
+        """The memory and pods of runs."""
         from agentbox.client.sync.states import StatesClient
 
         return StatesClient(self)
-
-    @cached_property
-    def approvals(self) -> "ApprovalsClient":
-        """Actions that require an approval."""
-        from agentbox.client.sync.reviews import ApprovalsClient
-
-        return ApprovalsClient(self)

@@ -1,66 +1,55 @@
 # Written by tools/sync_client.py from async_client/reviews.py.
-"""What agents changed, and the decision on it: reviews and approvals."""
+# Written by tools/client_operations.py from agentbox/contracts.
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+"""Reviews of agents' changes."""
 
-from agentbox.client.sync.api_caller import ApiCaller
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentbox.client.transport import decode
+
+if TYPE_CHECKING:
+    from agentbox.client.sync.request_sender import RequestSender
+    from agentbox.contracts.reviews import Committed, Discarded, ReviewPage, Reviews
 
 
 class ReviewsClient:
-    """Reviews of agents' changes. Returns records as JSON. Raises ApiError, BoxUnreachable."""
+    """Reviews of agents' changes. Raises ApiError, BoxUnreachable."""
 
-    def __init__(self, box: ApiCaller) -> None:
+    def __init__(self, box: RequestSender) -> None:
         self._box = box
 
-    def list(self) -> Sequence[Mapping[str, Any]]:
-        """Summaries of pending reviews, oldest first."""
-        items: Sequence[Mapping[str, Any]] = (self._box.call("list_reviews"))["items"]
-        return items
+    def list(self) -> Reviews:
+        """Changes of ended agents that wait for a decision; oldest first."""
+        from agentbox.contracts.reviews import Reviews
 
-    def show(self, agent_id: str, *, at: int = 0, limit: int = 100) -> Mapping[str, Any]:
-        """`summary`, `changes` from position `at`, `left_out`, and `next`: the position of the next
-        page, or None."""
-        query = {"at": at, "limit": limit}
-        review: Mapping[str, Any] = self._box.call(
-            "show_review", {"agent_id": agent_id}, query=query
+        response = self._box.request("list_reviews")
+        return decode(Reviews, response)
+
+    def show(self, agent_id: str, *, at: int = 0, limit: int = 100) -> ReviewPage:
+        """Changes of the agent, from index `at` on, with diffs. Paths that are executed
+        automatically come first. Control and invisible characters are escaped."""
+        from agentbox.contracts.reviews import ReviewPage
+
+        response = self._box.request(
+            "show_review", {"agent_id": agent_id}, query={"at": at, "limit": limit}
         )
-        return review
+        return decode(ReviewPage, response)
 
-    def commit(self, agent_id: str, digest: str) -> Mapping[str, Any]:
-        """Commits the review with this digest. ApiError 409 has `problem["conflicts"]`, ApiError
-        412 the current digest."""
-        outcome: Mapping[str, Any] = self._box.call(
+    def commit(self, agent_id: str, digest: str) -> Committed:
+        """Applies exactly the changes with that digest to the workspace: all, or nothing if the
+        workspace has changed."""
+        from agentbox.contracts.reviews import Committed
+
+        response = self._box.request(
             "commit_review", {"agent_id": agent_id}, body={"digest": digest}
         )
-        return outcome
+        return decode(Committed, response)
 
-    def discard(self, agent_id: str) -> Mapping[str, Any]:
-        """Discards the changes permanently."""
-        outcome: Mapping[str, Any] = self._box.call("discard_review", {"agent_id": agent_id})
-        return outcome
+    def discard(self, agent_id: str) -> Discarded:
+        """Deletes the branch with its changes."""
+        from agentbox.contracts.reviews import Discarded
 
-
-class ApprovalsClient:
-    """Actions of agents that require an approval. Raises ApiError, BoxUnreachable."""
-
-    def __init__(self, box: ApiCaller) -> None:
-        self._box = box
-
-    def list(self) -> Sequence[Mapping[str, Any]]:
-        """Pending approvals and those decided within a day, oldest first."""
-        items: Sequence[Mapping[str, Any]] = (self._box.call("list_approvals"))["items"]
-        return items
-
-    def get(self, approval_id: str) -> Mapping[str, Any]:
-        """One approval."""
-        approval: Mapping[str, Any] = self._box.call("get_approval", {"id": approval_id})
-        return approval
-
-    def decide(self, approval_id: str, verdict: str, reason: str = "") -> Mapping[str, Any]:
-        """`verdict`: approve or deny. ApiError 409 if already decided."""
-        body = {"verdict": verdict, "reason": reason}
-        approval: Mapping[str, Any] = self._box.call(
-            "decide_approval", {"id": approval_id}, body=body
-        )
-        return approval
+        response = self._box.request("discard_review", {"agent_id": agent_id})
+        return decode(Discarded, response)

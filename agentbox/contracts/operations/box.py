@@ -58,6 +58,7 @@ BOX = Resource(
             route="config_apply",
             scope=("admin",),
             statuses=(200, 409),
+            deadline_s=60,
         ),
     ),
 )

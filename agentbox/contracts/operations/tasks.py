@@ -36,6 +36,7 @@ TASKS = Resource(
             "Cancels a queued task, or ends a running one.",
             route="cancel_task",
             scope=_WRITE,
+            deadline_s=90,
         ),
     ),
 )

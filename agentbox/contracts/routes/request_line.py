@@ -8,9 +8,18 @@ from urllib.parse import quote, urlencode
 _PARAMETER = re.compile(r"\{([a-z_]+)(\*?)\}")
 
 
+class NotASegment(ValueError):
+    """Clients and proxies would drop or resolve this parameter of a path."""
+
+    def __init__(self, name: str, value: str) -> None:
+        super().__init__(f"{name} is {value!r}, which is not a path segment")
+        self.value = value
+
+
 class RequestLine(NamedTuple):
     """What a client needs of a route. `query` are the allowed query parameters; a `stream` returns
-    server-sent events.
+    server-sent events. `operation` is its method of the resource; a lost reply of an `idempotent`
+    one may be repeated.
     """
 
     name: str
@@ -18,6 +27,8 @@ class RequestLine(NamedTuple):
     path: str
     query: tuple[str, ...]
     stream: bool
+    operation: str = ""
+    idempotent: bool = False
 
     def url(
         self, parameters: Mapping[str, str] | None = None, query: Mapping[str, object] | None = None
@@ -29,7 +40,7 @@ class RequestLine(NamedTuple):
         values, rest = parameters or {}, rest_parameter(self.path)
         for name in path_parameters(self.path):
             if name != rest and values[name] in ("", ".", ".."):
-                raise ValueError(f"{name} is {values[name]!r}, which is not a path segment")
+                raise NotASegment(name, values[name])
         if rest and not _is_stable(values[rest]):
             raise ValueError(f"{values[rest]!r} has an empty segment, or one that is . or ..")
         path = _PARAMETER.sub(

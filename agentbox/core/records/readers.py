@@ -66,29 +66,30 @@ def field_names(kind: type) -> tuple[str, ...]:
 
 
 @cache
-def reader_of(kind: Any) -> _Reader:
-    """The function that reads values of an annotation at a location; `()`: the document."""
-    return _reader(kind)
+def reader_of(kind: Any, lenient: bool = False) -> _Reader:
+    """The function that reads values of an annotation at a location; `()`: the document. A lenient
+    one ignores unknown members."""
+    return _reader(kind, lenient)
 
 
-def _reader(kind: Any) -> _Reader:
+def _reader(kind: Any, lenient: bool) -> _Reader:
     origin, args = get_origin(kind), get_args(kind)
     if origin in (Union, types.UnionType):
-        return _union(args)
+        return _union(args, lenient)
     if origin is Literal:
         return _literal(args)
     if origin is tuple:
-        return _tuple(_reader(args[0]))
+        return _tuple(_reader(args[0], lenient))
     if is_dataclass(origin or kind):
-        return _record(origin or kind, args)
+        return _record(origin or kind, args, lenient)
     if origin is not None and issubclass(origin, Mapping):
-        return _mapping(_reader(args[1]))
+        return _mapping(_reader(args[1], lenient))
     return _scalar(kind)
 
 
-def _union(args: tuple[Any, ...]) -> _Reader:
+def _union(args: tuple[Any, ...], lenient: bool) -> _Reader:
     optional = type(None) in args
-    *first, last = [_reader(arg) for arg in args if arg is not type(None)]
+    *first, last = [_reader(arg, lenient) for arg in args if arg is not type(None)]
 
     def read(data: Any, location: _Location) -> Any:
         if data is None and optional:
@@ -129,7 +130,7 @@ def _mapping(item: _Reader) -> _Reader:
 
 
 @cache
-def _record(kind: Any, args: tuple[Any, ...]) -> _Reader:
+def _record(kind: Any, args: tuple[Any, ...], lenient: bool) -> _Reader:
     required = {
         f.name for f in fields(kind) if f.default is MISSING and f.default_factory is MISSING
     }
@@ -142,9 +143,11 @@ def _record(kind: Any, args: tuple[Any, ...]) -> _Reader:
     def read(data: Any, location: _Location) -> Any:
         document = _object(data, location)
         if not document.keys() <= names:
-            raise _error_at(
-                (location, next(name for name in document if name not in names)), "is unknown"
-            )
+            if not lenient:
+                raise _error_at(
+                    (location, next(name for name in document if name not in names)), "is unknown"
+                )
+            document = {name: item for name, item in document.items() if name in names}
         if not required <= document.keys():
             raise _error_at(
                 (
@@ -155,7 +158,10 @@ def _record(kind: Any, args: tuple[Any, ...]) -> _Reader:
             )
         if not readers:
             readers.update(
-                {name: _reader(_bind(hint, kind, args)) for name, hint in field_hints(kind).items()}
+                {
+                    name: _reader(_bind(hint, kind, args), lenient)
+                    for name, hint in field_hints(kind).items()
+                }
             )
         return kind(
             **{name: readers[name](item, (location, name)) for name, item in document.items()}

@@ -109,10 +109,10 @@ def _encode_default(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} has no wire form")
 
 
-def from_wire(kind: type[T], data: Any) -> T:
+def from_wire(kind: type[T], data: Any, *, ignore_unknown: bool = False) -> T:
     """Decodes plain JSON data to a value of the annotation `kind` (a record, `Page[Bead]`,
-    `tuple[str, ...]`, ...)."""
-    value: T = reader_of(kind)(data, ())  # type: ignore[arg-type]
+    `tuple[str, ...]`, ...). Unknown members are errors unless ignored."""
+    value: T = reader_of(kind, ignore_unknown)(data, ())  # type: ignore[arg-type]
     return value
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from agentbox.client import RunOutput
+from agentbox.contracts.orchestrator import RunResult
 from agentbox.host.doctor.check_result import CheckResult
 from agentbox.sandbox.attacks.case import (
     ABSENT,
@@ -25,7 +25,7 @@ def parse_replies(output: bytes) -> Iterator[tuple[str, str]]:
             continue
 
 
-def single_reply(case: AttackCase, output: RunOutput) -> str:
+def single_reply(case: AttackCase, output: RunResult) -> str:
     """The reply of an agent that ran one case and may have been terminated for it."""
     if case.name == "streams.forged":
         is_reported = (output.exit.reason, output.exit.code) == ("exit", FORGED_CODE)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
-from agentbox.client import BoxClient, RunOutput
-from agentbox.client.agent_calls import Agent
+from agentbox.client import BoxClient
+from agentbox.contracts.orchestrator import AgentInfo, RunResult
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.host.doctor import attack_archive
@@ -81,7 +81,7 @@ class AttackRunner:
 
     def run(
         self, target: TargetInfo, *names: str, limits: Mapping[str, int] = MappingProxyType({})
-    ) -> RunOutput:
+    ) -> RunResult:
         """Runs the named cases in one agent (none: all shared cases); returns when it has ended."""
         spec = {
             **self._spec("attacker", (json.dumps(target.to_json()), *names)),
@@ -175,10 +175,10 @@ class AttackRunner:
         finally:
             self.client.agents.terminate(agent.agent_id, agent.generation, grace_s=0)
 
-    def _read_victim(self, agent: Agent) -> VictimAgent:
+    def _read_victim(self, agent: AgentInfo) -> VictimAgent:
         return VictimAgent(**{**json.loads(self._first_line(agent)), "agent_id": agent.agent_id})
 
-    def _first_line(self, agent: Agent) -> str:
+    def _first_line(self, agent: AgentInfo) -> str:
         """Reads the first line of output. Raises AgentboxError when the agent ends or times out."""
         deadline, output = time.monotonic() + _REPLY_SECONDS, b""
         for item in self.client.agents.stream(agent.agent_id):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from support.api_box import TOKEN, ApiBox
 
-from agentbox.client import Task
+from agentbox.contracts.task_records import Task
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.engines.docker.daemon import start_ticks
 from agentbox.host.engines.state import BoxRecord, BoxState
@@ -93,16 +93,21 @@ REACH = {
     "agentbox.core.clock", "agentbox.core.errors", "agentbox.core.files.atomic_text", "agentbox.core.http.sse_parser",
     "agentbox.core.ids", "agentbox.core.paths", "agentbox.core.visible",
 }  # fmt: skip
+# What a command that receives a record has in addition.
+RECORDS = {
+    "agentbox.core.records.bounds", "agentbox.core.records.page", "agentbox.core.records.wire",
+    "agentbox.core.slot_errors",
+}  # fmt: skip
 HOT = {
-    "task list": set(),
-    "task show {task}": set(),
-    "agent list": set(),
-    "agent show {agent}": set(),
+    "task list": RECORDS,
+    "task show {task}": RECORDS,
+    "agent list": RECORDS,
+    "agent show {agent}": RECORDS,
     "review list": set(),
     "approvals list": set(),
     "events tail": set(),
     "events show 0": set(),
-    "run -- true": set(),
+    "run -- true": RECORDS,
     "status": {"agentbox.core.canonical", "agentbox.core.mount_namespace", "agentbox.plan", "agentbox.box.supervision"},
 }  # fmt: skip
 MODULES = 240  # of the standard library most; a library for HTTP alone brings 150

@@ -145,4 +145,4 @@ def test_the_environment_names_no_proxy(serve, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setenv("HTTP_PROXY", "http://127.0.0.1:1")
     server = serve([(200, [b'{"live": true, "uptime": 1.0}'], True)])
     with BoxClient(server.url) as client:
-        assert client.livez()["live"] is True
+        assert client.livez().live is True

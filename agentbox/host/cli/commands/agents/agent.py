@@ -17,8 +17,8 @@ from agentbox.host.cli.agent_output import AgentOutput
 from agentbox.host.cli.context import CliContext
 
 if TYPE_CHECKING:
-    from agentbox.client import Agent
     from agentbox.client.sync.attach import Attached
+    from agentbox.contracts.orchestrator import AgentInfo
 
 _CHUNK = 64 << 10
 _STATES = ("starting", "running", "backoff", "stopping", "exited", "failed", "lost")
@@ -40,16 +40,16 @@ def list_agents(cli: CliContext, state: str | None, name: str | None) -> None:
     from agentbox.client import every
 
     with cli.client() as client:
-        agents: list[Agent] = list(every(client.agents.list, state=state, name=name))
-    cli.out.document([agent.to_wire() for agent in agents])
+        agents: list[AgentInfo] = list(every(client.agents.list, state=state, name=name))
+    cli.out.document([_document(agent) for agent in agents])
     for agent in agents:
         spec = agent.spec
         line = (
-            f"{agent.agent_id}  {agent.state:<9} {agent.generation:>3}  {spec['profile']:<12} "
-            f"{spec['name']:<16}"
+            f"{agent.agent_id}  {agent.state:<9} {agent.generation:>3}  {spec.profile:<12} "
+            f"{spec.name:<16}"
         )
         cli.out.line(
-            f"{escape_invisible(line)} {escape_invisible(' '.join(spec['argv']))[:60]}".rstrip()
+            f"{escape_invisible(line)} {escape_invisible(' '.join(spec.argv))[:60]}".rstrip()
         )
 
 
@@ -110,7 +110,7 @@ def spawn(
     }
     with cli.client() as client:
         agent = client.agents.spawn(spec)
-    cli.out.document(agent.to_wire())
+    cli.out.document(_document(agent))
     cli.out.line(agent.agent_id)
 
 
@@ -176,7 +176,7 @@ def revoke(cli: CliContext, agent_id: str, grant_id: str) -> int:
     """
     with cli.client() as client:
         agent = client.agents.revoke(agent_id, grant_id)
-    cli.out.document(agent.to_wire())
+    cli.out.document(_document(agent))
     for grant in _grants(agent):
         if grant["grant_id"] == grant_id:
             cli.out.line(_format_grant(grant))
@@ -195,17 +195,24 @@ def _forward_stdin(attached: Attached) -> None:
         print(escape_invisible(f"agentbox: {error.message}"), file=sys.stderr, flush=True)
 
 
-def _print_agent(cli: CliContext, agent: Agent) -> None:
-    cli.out.document(agent.to_wire())
-    policy, spec = agent.policy, agent.spec
+def _document(agent: AgentInfo) -> dict[str, Any]:
+    wire = agent.to_wire()
+    del wire["session_id"]
+    return {**wire.pop("handle"), **wire}
+
+
+def _print_agent(cli: CliContext, agent: AgentInfo) -> None:
+    cli.out.document(_document(agent))
+    policy: Mapping[str, Any] = agent.policy
+    spec = agent.spec
     fields = {
         "agent": agent.agent_id,
-        "name": spec["name"],
+        "name": spec.name,
         "state": agent.state,
         "generation": agent.generation,
-        "command": " ".join(spec["argv"]),
-        "profile": spec["profile"],
-        "parent": spec.get("parent_id") or "",
+        "command": " ".join(spec.argv),
+        "profile": spec.profile,
+        "parent": spec.parent_id or "",
         "provider": policy.get("provider", ""),
         "children": " ".join(policy.get("children", ())),
         "budget": _format_budget(policy.get("budget")),
@@ -224,9 +231,10 @@ def _print_agent(cli: CliContext, agent: Agent) -> None:
         cli.out.line(_format_grant(grant))
 
 
-def _grants(agent: Agent) -> list[Mapping[str, Any]]:
-    secrets = [{**secret, "scope": "secret"} for secret in agent.policy.get("secrets", ())]
-    return [*agent.policy.get("grants", ()), *secrets]
+def _grants(agent: AgentInfo) -> list[Mapping[str, Any]]:
+    policy: Mapping[str, Any] = agent.policy
+    secrets = [{**secret, "scope": "secret"} for secret in policy.get("secrets", ())]
+    return [*policy.get("grants", ()), *secrets]
 
 
 def _format_grant(grant: Mapping[str, Any]) -> str:

@@ -37,8 +37,8 @@ def command() -> None:
 def list_(cli: CliContext) -> None:
     """List pending approvals and those decided in the last day, oldest first."""
     with cli.client() as client:
-        approvals = client.approvals.list()
-    cli.out.document(list(approvals))
+        approvals = client.call("list_approvals")["items"]
+    cli.out.document(approvals)
     for approval in approvals:
         cli.out.line(
             f"{approval['id']}  {approval['state']:<8}  {escape_invisible(approval['name'])[:40]}  "
@@ -53,7 +53,7 @@ def show(cli: CliContext, id: str) -> None:
     """Show an action with its real parameters; the agent's own description is in quotation
     marks."""
     with cli.client() as client:
-        _print_approval(cli, client.approvals.get(id))
+        _print_approval(cli, client.call("get_approval", {"id": id}))
 
 
 @command.command()
@@ -79,7 +79,8 @@ def _decide(cli: CliContext, id: str, verdict: str, reason: str) -> None:
 
     with cli.client() as client:
         try:
-            _print_approval(cli, client.approvals.decide(id, verdict, reason))
+            body = {"verdict": verdict, "reason": reason}
+            _print_approval(cli, client.call("decide_approval", {"id": id}, body=body))
         except ApiError as error:
             if error.status != 409:
                 raise

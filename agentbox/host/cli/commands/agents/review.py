@@ -30,8 +30,8 @@ def command() -> None:
 def list_(cli: CliContext) -> None:
     """List pending reviews, oldest first."""
     with cli.client() as client:
-        reviews = client.reviews.list()
-    cli.out.document(list(reviews))
+        reviews = client.call("list_reviews")["items"]
+    cli.out.document(reviews)
     for review in reviews:
         cli.out.line(
             f"{review['agent_id']}  {review['sealed_at'][:19]}  "
@@ -50,7 +50,7 @@ def show(cli: CliContext, diff: bool, agent_id: str) -> None:
     position: int | None = 0
     with cli.client() as client:
         while position is not None:
-            page = client.reviews.show(agent_id, at=position)
+            page = client.call("show_review", {"agent_id": agent_id}, query={"at": position})
             if position == 0:
                 skipped = page["left_out"]
                 _print_header(cli.out, page)
@@ -80,9 +80,8 @@ def commit(cli: CliContext, digest: str | None, agent_id: str) -> int:
 
     with cli.client() as client:
         try:
-            result = client.reviews.commit(
-                agent_id, digest or client.reviews.show(agent_id, limit=1)["summary"]["digest"]
-            )
+            digest = digest or client.reviews.show(agent_id, limit=1).summary.digest
+            result = client.reviews.commit(agent_id, digest)
         except ApiError as error:
             if error.code != "review-conflict":
                 raise
@@ -91,8 +90,8 @@ def commit(cli: CliContext, digest: str | None, agent_id: str) -> int:
             for path, reason in error.problem["conflicts"].items():
                 cli.out.line(f"{escape_invisible(path)}: {escape_invisible(reason)}")
             return ExitCode.BAD
-    cli.out.document(result)
-    cli.out.line(f"{pluralize(result['changed'], 'file')} changed in the workspace")
+    cli.out.document(result.to_wire())
+    cli.out.line(f"{pluralize(result.changed, 'file')} changed in the workspace")
     return ExitCode.DONE
 
 
@@ -103,14 +102,14 @@ def commit(cli: CliContext, digest: str | None, agent_id: str) -> int:
 def discard(cli: CliContext, yes: bool, agent_id: str) -> None:
     """Permanently discard the changes (asks first)."""
     with cli.client() as client:
-        summary = client.reviews.show(agent_id, limit=1)["summary"]
+        summary = client.reviews.show(agent_id, limit=1).summary.to_wire()
         if not yes and not click.confirm(f"Discard {_format_counts(summary)}?", err=True):
             raise AgentboxError(
                 "cannot discard the review: not confirmed", "Give --yes.", exit_code=ExitCode.USAGE
             )
         result = client.reviews.discard(agent_id)
-    cli.out.document(result)
-    cli.out.line(f"discarded {result['agent_id']}")
+    cli.out.document(result.to_wire())
+    cli.out.line(f"discarded {result.agent_id}")
 
 
 def _format_counts(summary: Mapping[str, Any]) -> str:

@@ -23,7 +23,8 @@ from agentbox.host.cli.output import pluralize
 from agentbox.host.cli.stdio import discard_unwritten
 
 if TYPE_CHECKING:
-    from agentbox.client import BoxClient, Task
+    from agentbox.client import BoxClient
+    from agentbox.contracts.task_records import Task
 
 CONFINED_NOTE = (
     "confined by the kernel to its profile, network through the gateway; limits: docs/security.md"
@@ -165,7 +166,7 @@ def _note_state_owner(cli: CliContext, client: BoxClient, state: str) -> None:
     from agentbox.client import ApiError
 
     try:
-        owner = client.states.get(state)["owner"]
+        owner = client.states.show(state).owner
     except ApiError as error:
         if error.status not in _NO_STATE_STATUSES:
             raise

@@ -14,7 +14,7 @@ from agentbox.host.cli.agent_output import AgentOutput
 from agentbox.host.cli.context import CliContext
 
 if TYPE_CHECKING:
-    from agentbox.client import Task
+    from agentbox.contracts.task_records import Task
 
 PAGE_SIZE = 100
 
@@ -75,14 +75,10 @@ def submit(
 @click.pass_obj
 def list_tasks(cli: CliContext) -> None:
     """List all tasks, oldest first."""
-    tasks: list[Task] = []
-    cursor: str | None = None
+    from agentbox.client import every
+
     with cli.client() as client:
-        while True:
-            page, cursor = client.tasks(limit=PAGE_SIZE, cursor=cursor)
-            tasks += page
-            if cursor is None:
-                break
+        tasks: list[Task] = list(every(client.list_tasks, limit=PAGE_SIZE))
     cli.out.document([task.to_wire() for task in tasks])
     for task in tasks:
         cli.out.line(
@@ -97,7 +93,7 @@ def list_tasks(cli: CliContext) -> None:
 def show(cli: CliContext, task_id: str) -> None:
     """Show a task."""
     with cli.client() as client:
-        _print_task(cli, client.task(task_id))
+        _print_task(cli, client.get_task(task_id))
 
 
 @command.command()
@@ -115,7 +111,7 @@ def stop(cli: CliContext, task_id: str) -> None:
 @click.pass_obj
 def logs(cli: CliContext, follow: bool, task_id: str) -> None:
     """Show the output of a task that the box has stored."""
-    from agentbox.client import Task
+    from agentbox.contracts.task_records import Task
     from agentbox.host.cli.commands.agents.task_output import OUTPUT_DROPPED
 
     with cli.client() as client, closing(AgentOutput()) as output:
@@ -127,7 +123,7 @@ def logs(cli: CliContext, follow: bool, task_id: str) -> None:
 
 
 def _wait_until_ended(cli: CliContext, task_id: str) -> Task:
-    from agentbox.client import Task
+    from agentbox.contracts.task_records import Task
 
     with cli.client() as client:
         return next(item for item in client.task_logs(task_id) if isinstance(item, Task))

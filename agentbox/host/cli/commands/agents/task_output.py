@@ -11,7 +11,9 @@ from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.agent_output import AgentOutput
 
 if TYPE_CHECKING:
-    from agentbox.client import BoxClient, LogItem, Task
+    from agentbox.client import BoxClient
+    from agentbox.contracts.orchestrator import StreamItem
+    from agentbox.contracts.task_records import Task
 
 OUTPUT_DROPPED = "part of the output is missing: the box no longer stores it"
 
@@ -22,7 +24,7 @@ class TerminalSink:
     def __init__(self) -> None:
         self._output = AgentOutput()
 
-    def write(self, item: LogItem) -> None:
+    def write(self, item: StreamItem) -> None:
         self._output.write(item.kind, item.data)
 
     def close(self) -> None:
@@ -33,9 +35,9 @@ class BufferSink:
     """Collects the output until the end."""
 
     def __init__(self) -> None:
-        self.items: list[LogItem] = []
+        self.items: list[StreamItem] = []
 
-    def write(self, item: LogItem) -> None:
+    def write(self, item: StreamItem) -> None:
         self.items.append(item)
 
     def close(self) -> None:
@@ -74,7 +76,7 @@ class LogReader:
                 self._cursor = int(error.problem["oldest"])
 
     def _read_items(self) -> Task:
-        from agentbox.client import Task
+        from agentbox.contracts.task_records import Task
 
         for item in self._client.task_logs(self.task_id, since=self._cursor):
             if isinstance(item, Task):

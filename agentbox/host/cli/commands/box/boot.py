@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -48,16 +47,16 @@ def explain_command(cli: CliContext, boot_id: str) -> None:
 def history_command(cli: CliContext, verify: bool) -> int:
     """List the boots recorded on the state volume."""
     with cli.client() as client:
-        report: Mapping[str, Any] = client.boot()
-    cli.out.document({"boots": report["history"], "broken": report["broken"]})
-    for boot in report["history"]:
+        report = client.boot()
+    cli.out.document({"boots": list(report.history), "broken": list(report.broken)})
+    for boot in report.history:
         cli.out.line(_format_boot(boot))
     if not verify:
         return ExitCode.DONE
-    for problem in report["broken"]:
+    for problem in report.broken:
         cli.out.error(problem)
-    cli.out.line("the chain is complete" if not report["broken"] else "the chain is broken")
-    return ExitCode.BAD if report["broken"] else ExitCode.DONE
+    cli.out.line("the chain is complete" if not report.broken else "the chain is broken")
+    return ExitCode.BAD if report.broken else ExitCode.DONE
 
 
 def _fetch_timeline(cli: CliContext, boot_id: str) -> Timeline:
@@ -109,7 +108,7 @@ def _format_row(row: Row) -> str:
     )
 
 
-def _format_boot(boot: Mapping[str, Any]) -> str:
+def _format_boot(boot: Any) -> str:
     seconds = "not sealed" if boot["seconds"] is None else f"{boot['seconds']:.2f} s"
     sentinel = (boot["sentinel_sha256"] or "-")[:19]
     return (

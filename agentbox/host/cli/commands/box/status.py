@@ -139,7 +139,7 @@ def _fetch_activity(cli: CliContext) -> dict[str, Any]:
         with cli.client() as client:
             agents = client.call("list_agents")["items"]
             return {
-                "uptime_seconds": round(client.livez()["uptime"], 1),
+                "uptime_seconds": round(client.call("livez")["uptime"], 1),
                 "agents": sum(agent["state"] == "running" for agent in agents),
             }
     except AgentboxError:

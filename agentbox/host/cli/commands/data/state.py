@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,6 +10,9 @@ from agentbox.core import clock
 from agentbox.core.visible import escape_invisible
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
+
+if TYPE_CHECKING:
+    from agentbox.contracts.states import State, StateHolds
 
 
 @click.group(name="state")
@@ -34,10 +36,16 @@ def list_(cli: CliContext, legacy: bool) -> None:
     from agentbox.client import every
 
     with cli.client() as client:
-        states = client.states.list(legacy=True)[0] if legacy else list(every(client.states.list))
-    cli.out.document([dict(state) for state in states])
-    for state in states:
-        cli.out.line(escape_invisible(state["name"]) if legacy else _format_state(state))
+        if legacy:
+            names = client.states.list(legacy=True).legacy
+            cli.out.document([{"name": name} for name in names])
+            lines = [escape_invisible(name) for name in names]
+        else:
+            states = list(every(client.states.list))
+            cli.out.document([state.to_wire() for state in states])
+            lines = [_format_state(state) for state in states]
+    for line in lines:
+        cli.out.line(line)
 
 
 @command.command()
@@ -46,13 +54,13 @@ def list_(cli: CliContext, legacy: bool) -> None:
 def show(cli: CliContext, name: str) -> None:
     """Show a state by NAME or id, and its size."""
     with cli.client() as client:
-        state = client.states.get(name)
-    cli.out.document(dict(state))
+        state = client.states.show(name)
+    cli.out.document(state.to_wire())
     cli.out.line(_format_state(state))
     cli.out.line(
-        f"holds {_format_contents(state['holds'])}; created by {escape_invisible(state['owner'])}"
+        f"holds {_format_contents(state.holds)}; created by {escape_invisible(state.owner)}"
     )
-    for agent_id in state["agents"]:
+    for agent_id in state.agents:
         cli.out.line(f"used by {agent_id}")
 
 
@@ -67,12 +75,12 @@ def reset(cli: CliContext, yes: bool, name: str) -> None:
     """
     with cli.client() as client:
         if not yes:
-            contents = _format_contents(client.states.get(name)["holds"])
+            contents = _format_contents(client.states.show(name).holds)
             click.confirm(
                 f"Remove {contents} of {escape_invisible(name)} permanently?", abort=True, err=True
             )
         removed = client.states.remove(name)
-    cli.out.document(dict(removed))
+    cli.out.document(removed.to_wire())
     cli.out.line(f"removed {_format_contents(removed)}")
 
 
@@ -88,9 +96,7 @@ def prune(cli: CliContext, yes: bool) -> None:
 
     with cli.client() as client:
         ended = [
-            state
-            for state in every(client.states.list)
-            if state["name"] is None and not state["agents"]
+            state for state in every(client.states.list) if state.name is None and not state.agents
         ]
         if ended and not yes:
             click.confirm(
@@ -98,24 +104,20 @@ def prune(cli: CliContext, yes: bool) -> None:
                 abort=True,
                 err=True,
             )
-        removed: list[Mapping[str, Any]] = []
+        removed: list[dict[str, Any]] = []
         for state in ended:
             try:
-                removed.append(
-                    {"state_id": state["state_id"], **client.states.remove(state["state_id"])}
-                )
+                contents = client.states.remove(state.state_id)
+                removed.append({"state_id": state.state_id, **contents.to_wire()})
             except ApiError as error:
                 if error.code not in (
                     "state-busy",
                     "not-found",
                 ):  # in use again, or removed meanwhile
                     raise
-    cli.out.document([dict(entry) for entry in removed])
+    cli.out.document(removed)
     memory, pods = (sum(row[kind] for row in removed) for kind in ("memory", "pods"))
-    cli.out.line(
-        f"removed {pluralize(len(removed), 'state')} with "
-        f"{_format_contents({'memory': memory, 'pods': pods})}"
-    )
+    cli.out.line(f"removed {pluralize(len(removed), 'state')} with {_format_counts(memory, pods)}")
 
 
 @command.command()
@@ -129,23 +131,27 @@ def adopt(cli: CliContext, name: str, agent: str, source: str) -> None:
         raise click.UsageError("Give either --name N or --agent A.")
     with cli.client() as client:
         state = client.states.adopt(source, name or f"agents.{agent}")
-    cli.out.document(dict(state))
+    cli.out.document(state.to_wire())
     cli.out.line(
-        f"{escape_invisible(source)} is {escape_invisible(state['name'])} now: "
-        f"{_format_contents(state['holds'])}"
+        f"{escape_invisible(source)} is {escape_invisible(state.name or '')} now: "
+        f"{_format_contents(state.holds)}"
     )
 
 
-def _format_state(state: Mapping[str, Any]) -> str:
-    last_used, name = clock.to_wire(clock.from_unix(state["used"]))[:19], state["name"] or "-"
-    agents = f"  {pluralize(len(state['agents']), 'agent')}" if state["agents"] else ""
+def _format_state(state: State) -> str:
+    last_used, name = clock.to_wire(clock.from_unix(state.used))[:19], state.name or "-"
+    agents = f"  {pluralize(len(state.agents), 'agent')}" if state.agents else ""
     return (
-        f"{state['state_id']}  {last_used}  {escape_invisible(name):<24} "
-        f"{escape_invisible(state['label'])[:40]}{agents}"
+        f"{state.state_id}  {last_used}  {escape_invisible(name):<24} "
+        f"{escape_invisible(state.label)[:40]}{agents}"
     )
 
 
-def _format_contents(contents: Mapping[str, Any]) -> str:
-    return (
-        f"{pluralize(contents['memory'], 'memory item')} and {pluralize(contents['pods'], 'pod')}"
-    )
+def _format_contents(contents: StateHolds | None) -> str:
+    """Of a single state, which has them."""
+    assert contents is not None
+    return _format_counts(contents.memory, contents.pods)
+
+
+def _format_counts(memory: int, pods: int) -> str:
+    return f"{pluralize(memory, 'memory item')} and {pluralize(pods, 'pod')}"

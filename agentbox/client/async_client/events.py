@@ -1,0 +1,122 @@
+# Written by tools/client_operations.py from agentbox/contracts.
+
+"""The event journal."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from agentbox.client.transport import decode, decode_event
+
+if TYPE_CHECKING:
+    from agentbox.client.async_client.request_sender import AsyncRequestSender
+    from agentbox.contracts.events import (
+        Appended,
+        Delivery,
+        Event,
+        EventBatch,
+        NewEvent,
+        VerifyReport,
+    )
+
+
+class AsyncEventsClient:
+    """The event journal. Raises ApiError, BoxUnreachable."""
+
+    def __init__(self, box: AsyncRequestSender) -> None:
+        self._box = box
+
+    async def append(self, events: Sequence[NewEvent | Mapping[str, Any]]) -> Appended:
+        """Appends events, all or none: {events}, or CloudEvents, single or batch. For records
+        delivered by a box: 200 if all are known."""
+        from agentbox.contracts.events import Appended
+
+        response = await self._box.request("append_events", body={"events": events})
+        return decode(Appended, response)
+
+    async def read(
+        self,
+        *,
+        since: int = -1,
+        limit: int = 100,
+        types: Sequence[str] = (),
+        source: str | None = None,
+        subject: str | None = None,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+    ) -> EventBatch:
+        """Events after `since`, in order."""
+        from agentbox.contracts.events import EventBatch
+
+        response = await self._box.request(
+            "read_events",
+            query={
+                "since": since,
+                "limit": limit,
+                "types": types,
+                "source": source,
+                "subject": subject,
+                "agent_id": agent_id,
+                "session_id": session_id,
+            },
+        )
+        return decode(EventBatch, response)
+
+    async def subscribe(
+        self,
+        *,
+        since: int | None = None,
+        types: Sequence[str] = (),
+        source: str | None = None,
+        subject: str | None = None,
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        reconnect_timeout: float = 60.0,
+    ) -> AsyncIterator[Event]:
+        """Live events, after `since` or Last-Event-ID; by default from now on."""
+        from agentbox.contracts.events import Event
+
+        events = self._box.stream(
+            "stream_events",
+            query={
+                "since": since,
+                "types": types,
+                "source": source,
+                "subject": subject,
+                "agent_id": agent_id,
+                "session_id": session_id,
+            },
+            reconnect_timeout=reconnect_timeout,
+        )
+        async for event in events:
+            yield decode_event(Event, event)
+
+    async def head(self) -> tuple[int, str]:
+        """Number and hash of the last event."""
+        from agentbox.contracts.events import Head
+
+        response = await self._box.request("head_event")
+        result = decode(Head, response)
+        return result.seq, result.hash
+
+    async def delivery(self, *, limit: int = 100) -> Delivery:
+        """Delivery progress of the sink, and what it permanently rejected."""
+        from agentbox.contracts.events import Delivery
+
+        response = await self._box.request("event_delivery", query={"limit": limit})
+        return decode(Delivery, response)
+
+    async def verify(self, *, from_seq: int = 0) -> VerifyReport:
+        """Checks the hash chain of the journal."""
+        from agentbox.contracts.events import VerifyReport
+
+        response = await self._box.request("verify_events", body={"from_seq": from_seq}, wait_s=300)
+        return decode(VerifyReport, response)
+
+    async def show(self, seq: str) -> Event:
+        """One event."""
+        from agentbox.contracts.events import Event
+
+        response = await self._box.request("show_event", {"seq": seq})
+        return decode(Event, response)

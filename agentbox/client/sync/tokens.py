@@ -1,0 +1,63 @@
+# Written by tools/sync_client.py from async_client/tokens.py.
+# Written by tools/client_operations.py from agentbox/contracts.
+
+"""Named tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from agentbox.client.transport import decode, without_none
+
+if TYPE_CHECKING:
+    from agentbox.client.sync.request_sender import RequestSender
+    from agentbox.contracts.tokens import CreatedToken, Tokens
+
+
+class TokensClient:
+    """Named tokens. Raises ApiError, BoxUnreachable."""
+
+    def __init__(self, box: RequestSender) -> None:
+        self._box = box
+
+    def list(self) -> Tokens:
+        """Tokens that are not revoked, without their values."""
+        from agentbox.contracts.tokens import Tokens
+
+        response = self._box.request("list_tokens")
+        return decode(Tokens, response)
+
+    def create(
+        self,
+        name: str,
+        scopes: Sequence[str],
+        *,
+        ttl_s: int | None = None,
+        pod_prefix: str = "",
+        memory_prefix: str = "",
+        event_source: str = "",
+        rate: int = 0,
+        origin_box: str = "",
+    ) -> CreatedToken:
+        """Creates a token with scopes, an expiry and bindings. Only this response has its value."""
+        from agentbox.contracts.tokens import CreatedToken
+
+        response = self._box.request(
+            "create_token",
+            body={
+                "name": name,
+                "scopes": scopes,
+                "pod_prefix": pod_prefix,
+                "memory_prefix": memory_prefix,
+                "event_source": event_source,
+                "rate": rate,
+                "origin_box": origin_box,
+                **without_none({"ttl_s": ttl_s}),
+            },
+        )
+        return decode(CreatedToken, response)
+
+    def revoke(self, id: str) -> None:
+        """Revokes a token at once."""
+        self._box.request("revoke_token", {"id": id})
