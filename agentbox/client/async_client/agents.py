@@ -123,10 +123,10 @@ class AsyncAgentsClient:
         async for event in events:
             yield decode_event(StreamItem, event)
 
-    async def signal(self, agent_id: str, generation: int, sig: str) -> None:
+    async def signal(self, agent_id: str, generation: int, signal: str) -> None:
         """Sends a signal to the agent's tree."""
         await self._box.request(
-            "signal_agent", {"id": agent_id}, body={"generation": generation, "signal": sig}
+            "signal_agent", {"id": agent_id}, body={"generation": generation, "signal": signal}
         )
 
     async def terminate(

@@ -124,10 +124,10 @@ class AgentsClient:
         for event in events:
             yield decode_event(StreamItem, event)
 
-    def signal(self, agent_id: str, generation: int, sig: str) -> None:
+    def signal(self, agent_id: str, generation: int, signal: str) -> None:
         """Sends a signal to the agent's tree."""
         self._box.request(
-            "signal_agent", {"id": agent_id}, body={"generation": generation, "signal": sig}
+            "signal_agent", {"id": agent_id}, body={"generation": generation, "signal": signal}
         )
 
     def terminate(
