@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 
 import structlog
 
-from agentbox.agents import shutdown
+from agentbox.agents import stop_order
 from agentbox.agents.canaries import CanaryRunner
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry import reconcile
@@ -125,15 +125,15 @@ async def _serve_connections(service: Service) -> None:
     canaries = asyncio.create_task(service.canaries.run(), name="canaries")
     log.info("listening", agents=len(service.registry.runners))
     await service.stop.wait()
-    deadline = loop.time() + shutdown.LINGER_SECONDS
+    deadline = loop.time() + stop_order.LINGER_SECONDS
     remove_note(paths, PROGRAM)
     service.registry.closing = True
     canaries.cancel()
     await asyncio.wait([canaries])
-    box_stops = await shutdown.wait_for_requests(service.registry, paths, callers())
+    box_stops = await stop_order.wait_for_requests(service.registry, paths, callers())
     await service.registry.close()
     if box_stops:
-        await shutdown.wait_for_disconnects(callers(), deadline)
+        await stop_order.wait_for_disconnects(callers(), deadline)
     await listener.close()
     for task in sessions:
         task.cancel()

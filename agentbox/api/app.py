@@ -56,7 +56,7 @@ from agentbox.box.supervision.applied_plan import plan_in_force
 from agentbox.box.supervision.boot_record import BootRecord
 from agentbox.box.supervision.events import BootLog
 from agentbox.box.supervision.secrets import find_token
-from agentbox.box.supervision.slot_secrets import slot_secrets
+from agentbox.box.supervision.slot_credentials import slot_secrets
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from agentbox.adapters.memory.reembed import ReembedReport, reembed
 from agentbox.adapters.runtime.adapter import slot_config
 from agentbox.box.supervision.boot_record import load_plan, read_boot_record
-from agentbox.box.supervision.slot_secrets import slot_secrets
+from agentbox.box.supervision.slot_credentials import slot_secrets
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 

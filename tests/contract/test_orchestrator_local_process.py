@@ -17,7 +17,7 @@ from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents.runs import home
 from agentbox.client.agent_host.connection import connect
-from agentbox.client.agent_host.record_consumer import consume_record
+from agentbox.client.agent_host.lifecycle_consumer import consume_record
 from agentbox.client.agent_host.remote import agent_host_client
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.orchestrator import Orchestrator

@@ -8,7 +8,7 @@ from agentbox_testkit.contracts.beads_common import spec
 from agentbox_testkit.local_store import LocalStore
 
 from agentbox.adapters.runtime import context
-from agentbox.adapters.runtime.shares import agents_share
+from agentbox.adapters.runtime.agent_quotas import agents_share
 from agentbox.contracts.beads import BeadFilter
 from agentbox.contracts.events import NewEvent
 from agentbox.core.slot_errors import QuotaExceeded

@@ -19,7 +19,7 @@ from agentbox.core.linux import landlock
 from agentbox.sandbox import confinement
 from agentbox.sandbox.launcher import agent_process, launcher
 from agentbox.sandbox.launcher.client import LauncherClient
-from agentbox.sandbox.monitor import usage
+from agentbox.sandbox.monitor import disk_usage
 from agentbox.sandbox.monitor.watchdog import Watchdog
 from agentbox.sandbox.seccomp import agent_filter as seccomp
 from agentbox.sandbox.seccomp import bpf
@@ -98,7 +98,7 @@ def _disable_watchdog() -> None:
 
 def _disable_disk_scan() -> None:
     """The disk scanner reports empty directories."""
-    usage.measure_usage = lambda *_: usage.DiskUsage()
+    disk_usage.measure_usage = lambda *_: disk_usage.DiskUsage()
 
 
 def _disable_output_bound() -> None:

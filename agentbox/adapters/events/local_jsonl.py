@@ -10,8 +10,8 @@ from agentbox.adapters.events.journal.open_journal import DISK_FULL, OpenJournal
 from agentbox.adapters.events.journal.origins import draft_from_delivery
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
+from agentbox.adapters.runtime.agent_quotas import is_agent
 from agentbox.adapters.runtime.checks import check_range, check_text
-from agentbox.adapters.runtime.shares import is_agent
 from agentbox.contracts.events import (
     ALL,
     CONTRACT_VERSION,

@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, SlotConfig, SlotName
+from agentbox.adapters.runtime.agent_quotas import is_agent
 from agentbox.adapters.runtime.journal import Journal
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.observe import SlotCall, observe_call, outcome_of
 from agentbox.adapters.runtime.off import Off
-from agentbox.adapters.runtime.shares import is_agent
 from agentbox.adapters.runtime.spans import NoTracing, Tracing
 from agentbox.contracts.methods import SLOTS
 from agentbox.contracts.operation import Operation

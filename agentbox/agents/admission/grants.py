@@ -15,7 +15,7 @@ from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.patterns.scopes import is_pattern
 from agentbox.policy.policy import Policy
 from agentbox.policy.profiles import ChainError, profiles
-from agentbox.policy.rights import restriction
+from agentbox.policy.rights import delegation
 from agentbox.policy.rights.authorization import PRINCIPAL, Budget, Right
 from agentbox.policy.rights.grant_set import Grant, GrantSet
 from agentbox.policy.rights.policies import ResolvedPolicy, bind_policy, resolve
@@ -86,13 +86,13 @@ def restrict_to_parent(draft: Draft, inputs: Inputs) -> Draft:
         raise _denied(draft, "an agent may start only its own children")
     if parent is None:
         return draft
-    if requester.is_agent and not restriction.may_start(
+    if requester.is_agent and not delegation.may_start(
         parent.grant_set, draft.spec.agent, inputs.now
     ):
         raise _denied(draft, f"{parent.name} has no right to start it")
     try:
-        grant_set = restriction.restrict_to_parent(draft.grant_set, parent.grant_set, inputs.now)
-    except restriction.ExcessRights as error:
+        grant_set = delegation.restrict_to_parent(draft.grant_set, parent.grant_set, inputs.now)
+    except delegation.ExcessRights as error:
         listed, more = error.rights[:_MAX_LISTED], len(error.rights) - _MAX_LISTED
         suffix = f" and {more} more" if more > 0 else ""
         raise _denied(
@@ -164,7 +164,7 @@ def _constrain(grant: Grant, constraint: Constraint, now: float) -> Grant:
     if not _matches(constraint, grant):
         return grant
     end = None if constraint.expires_s is None else now + constraint.expires_s
-    right = restriction.limit_right(grant.right, end, constraint.uses, constraint.rate)
+    right = delegation.limit_right(grant.right, end, constraint.uses, constraint.rate)
     return replace(grant, right=right)
 
 

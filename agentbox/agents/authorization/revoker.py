@@ -14,8 +14,8 @@ from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.runs import injected_env
 from agentbox.agents.runs.agent_runner import AgentRunner
 from agentbox.core.slot_errors import AdapterError, InvalidTransition, NotFound
+from agentbox.policy.rights.delegation import uncovered_grants
 from agentbox.policy.rights.grant_set import Grant
-from agentbox.policy.rights.restriction import uncovered_grants
 
 log = structlog.get_logger()
 _MAX_SLEEP = 3600.0  # seconds; the clock may be changed meanwhile

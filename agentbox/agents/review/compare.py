@@ -21,7 +21,7 @@ from agentbox.agents.review.branch_files import hash_file, open_agent_directory,
 from agentbox.agents.review.change import FileChange, FileState, SkippedPath
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.linux.path_opener import opened_directory
-from agentbox.sandbox.monitor.usage import MAX_DEPTH
+from agentbox.sandbox.monitor.disk_usage import MAX_DEPTH
 
 _FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 MODE: Final = 0o1777  # bits that are applied: never setuid, never setgid

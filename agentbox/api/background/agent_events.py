@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from prometheus_client import Counter
 
 from agentbox.adapters.runtime.slots import Slots
-from agentbox.client.agent_host.record_consumer import consume_record, consume_record_of
+from agentbox.client.agent_host.lifecycle_consumer import consume_record, consume_record_of
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.events import NewEvent
 from agentbox.core import clock

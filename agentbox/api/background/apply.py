@@ -8,7 +8,7 @@ from agentbox.adapters.runtime.slots import Slots
 from agentbox.api.background.mounted_plan import build_mounted_plan
 from agentbox.api.plan_source import PlanSource
 from agentbox.box.supervision.applied_plan import store_applied
-from agentbox.box.supervision.slot_secrets import slot_secrets
+from agentbox.box.supervision.slot_credentials import slot_secrets
 from agentbox.contracts.box import Applied
 from agentbox.core.errors import AgentboxError
 from agentbox.core.http.problems import Conflict

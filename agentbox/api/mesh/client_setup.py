@@ -11,7 +11,7 @@ from agentbox.api.mesh.host_setup import clock_scale, enrolment_token
 from agentbox.api.mesh.session_callers import box_principal
 from agentbox.api.plan_source import PlanSource
 from agentbox.box.readiness.evaluator import Evaluator
-from agentbox.box.supervision.slot_secrets import slot_secrets
+from agentbox.box.supervision.slot_credentials import slot_secrets
 from agentbox.contracts.events import Events
 from agentbox.core.ids import uuid7
 from agentbox.core.paths import Paths

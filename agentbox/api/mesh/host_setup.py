@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 from agentbox.adapters.runtime.journal import Journal
 from agentbox.api.boot_facts import BootFacts
 from agentbox.api.plan_source import PlanSource
-from agentbox.box.supervision.slot_secrets import slot_secrets
+from agentbox.box.supervision.slot_credentials import slot_secrets
 from agentbox.core.paths import Paths, environment
 from agentbox.core.records.plain import to_plain
 from agentbox.plan.model import Plan

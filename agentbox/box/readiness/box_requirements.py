@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from agentbox.box.readiness.requirement import Requirement
 from agentbox.box.readiness.requirements.adapters import AdaptersRequirement, SlotState
-from agentbox.box.readiness.requirements.artifacts import ArtifactsRequirement
+from agentbox.box.readiness.requirements.deep_probes import ArtifactsRequirement
 from agentbox.box.readiness.requirements.draining import DrainingRequirement
 from agentbox.box.readiness.requirements.paths import PathsRequirement
 from agentbox.box.readiness.requirements.programs import ProgramsRequirement

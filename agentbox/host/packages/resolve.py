@@ -8,7 +8,7 @@ from agentbox.host.packages.apt import apt_resolver
 from agentbox.host.packages.apt.apt_origin import origins
 from agentbox.host.packages.apt.apt_root import AptRoot
 from agentbox.host.packages.apt.apt_sources import host_mirror
-from agentbox.host.packages.apt.suites import suite_by_name
+from agentbox.host.packages.apt.suite_versions import suite_by_name
 from agentbox.host.packages.errors import ResolveError
 from agentbox.host.packages.lock_inputs import debian_lists, python_lists, unused_debian
 from agentbox.host.packages.npm import npm_resolver

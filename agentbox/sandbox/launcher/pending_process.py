@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.launcher import agent_process, tree
-from agentbox.sandbox.monitor.box_tasks import BoxShare, BoxTasks
+from agentbox.sandbox.monitor.box_tasks import BoxTaskReservation, BoxTasks
 from agentbox.sandbox.spec import Launch
 from agentbox.sandbox.syscalls import notification_server
 from agentbox.sandbox.syscalls.notification_server import NotificationServer
@@ -119,7 +119,7 @@ class PendingProcess:
                     if self._notify_fd is not None
                     else notification_server.receive_notify_fd(self._socket)
                 ) is not None:
-                    share = BoxShare(box_tasks, launch.box_tasks)
+                    share = BoxTaskReservation(box_tasks, launch.box_tasks)
                     server = NotificationServer(
                         notify_fd,
                         confinement,

@@ -73,7 +73,7 @@ class BoxTasks:
         return sum(self._tasks[: self._slot_count[0]].tolist())
 
 
-class BoxShare:
+class BoxTaskReservation:
     """The share of one reaper in `maximum` tasks; 0 means no limit."""
 
     def __init__(self, box_tasks: BoxTasks, maximum: int) -> None:

@@ -28,7 +28,7 @@ from agentbox.core.linux import kernel
 from agentbox.policy.limits.gauge import Breach
 from agentbox.policy.limits.registry import FREE_FLOOR, FREE_RESERVE
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.monitor import usage
+from agentbox.sandbox.monitor import disk_usage
 from agentbox.sandbox.monitor.scanned_tree import ScannedTree, free_space, remaining_bytes
 from agentbox.sandbox.monitor.shared_memory import SharedMemoryUsage
 from agentbox.sandbox.monitor.watchdog import TreeLimits
@@ -217,7 +217,7 @@ class DiskScanner:
         """The trees in order of bytes written since the last walk, most first."""
         new_bytes = {}
         for reaper, entry in due.items():
-            total = usage.written_bytes(members[reaper])
+            total = disk_usage.written_bytes(members[reaper])
             new_bytes[reaper], entry.written = total - entry.written, total
         yield from sorted(new_bytes, key=lambda reaper: -new_bytes[reaper])
 
@@ -225,8 +225,8 @@ class DiskScanner:
         """True if the tree exceeded a cap."""
         vanished = entry.vanished - entry.freed - entry.explained
         entry.vanished, entry.freed, entry.explained, started = 0, 0, 0, time.monotonic()
-        disk_usage = usage.measure_usage(entry.limits.private, members)
-        self._record_walk(entry, disk_usage, vanished)
+        measured = disk_usage.measure_usage(entry.limits.private, members)
+        self._record_walk(entry, measured, vanished)
         entry.walked_at = time.monotonic()
         entry.walk_seconds = entry.walked_at - started
         entry.remaining = (
@@ -247,7 +247,9 @@ class DiskScanner:
             )
         return False
 
-    def _record_walk(self, entry: ScannedTree, disk_usage: usage.DiskUsage, vanished: int) -> None:
+    def _record_walk(
+        self, entry: ScannedTree, disk_usage: disk_usage.DiskUsage, vanished: int
+    ) -> None:
         """Vanished bytes that are found in this tree explain them to all trees; the rest may be in
         files that only in-flight descriptors keep.
         """

@@ -29,7 +29,7 @@ from functools import cached_property
 from typing import Final
 
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.monitor import usage
+from agentbox.sandbox.monitor import disk_usage
 from agentbox.sandbox.syscalls.denials import DeniedCall
 from agentbox.sandbox.syscalls.notification_fd import Notification, NotificationFd
 
@@ -127,7 +127,7 @@ class EpollHandler:
         """The number of watches of each open instance of the tree, by instance number."""
         counts: dict[int, int] = {}
         members = [row.procfs_id for row in tree.descendants(tree.scan(), [os.getpid()])]
-        for path, target in usage.descriptors(members):
+        for path, target in disk_usage.descriptors(members):
             if target == _TARGET:
                 with suppress(OSError):  # closed meanwhile
                     rows = list(_read_watches(path.replace("/fd/", "/fdinfo/")))

@@ -12,7 +12,7 @@ from typing import Final
 
 from agentbox.policy.limits.reserve import THREADS_PER_PROCESS
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.monitor.box_tasks import BoxShare
+from agentbox.sandbox.monitor.box_tasks import BoxTaskReservation
 from agentbox.sandbox.seccomp.agent_filter import CLONE_FILES, CLONE_THREAD
 from agentbox.sandbox.syscalls.denials import DeniedCall
 from agentbox.sandbox.syscalls.notification_fd import Notification, NotificationFd
@@ -31,7 +31,7 @@ class ForkHandler:
     """
 
     def __init__(
-        self, notify_fd: NotificationFd, maximum: int, box_share: BoxShare | None = None
+        self, notify_fd: NotificationFd, maximum: int, box_share: BoxTaskReservation | None = None
     ) -> None:
         self._notify_fd, self._maximum, self._box_share = notify_fd, maximum, box_share
         self._processes = self._threads = 1

@@ -14,7 +14,7 @@ import os
 from typing import Final
 
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.monitor import usage
+from agentbox.sandbox.monitor import disk_usage
 from agentbox.sandbox.seccomp import call_sets
 from agentbox.sandbox.syscalls.denials import DeniedCall
 from agentbox.sandbox.syscalls.inotify_instances import (
@@ -128,7 +128,7 @@ def _count_open() -> int:
     flight in sockets.
     """
     members = tree.descendants(tree.scan(), [os.getpid()])
-    descriptors = usage.descriptors(row.procfs_id for row in members)
+    descriptors = disk_usage.descriptors(row.procfs_id for row in members)
     return (
         1 << 30
         if may_be_in_flight(members, descriptors)

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.monitor import usage
+from agentbox.sandbox.monitor import disk_usage
 
 INOTIFY_TARGET: Final = "anon_inode:inotify"  # proc(5), of /proc/<pid>/fd
 # pause after a poll, as a multiple of its duration: a twentieth of a CPU at most
@@ -78,7 +78,7 @@ class InotifyInstances:
         if self._watches.keys() == set(self._paths.values()):
             return
         members = tree.descendants(tree.scan(), [os.getpid()])
-        descriptors = usage.descriptors(row.procfs_id for row in members)
+        descriptors = disk_usage.descriptors(row.procfs_id for row in members)
         unknown = [
             path
             for path, target in descriptors
@@ -118,7 +118,7 @@ def may_be_in_flight(
 ) -> bool:
     """Whether these processes may have instances that are unreadable, or in flight in sockets."""
     sockets = (path for path, target in descriptors if target.startswith("socket:"))
-    return any(map(tree.is_unreadable, members)) or any(map(usage.has_in_flight_fds, sockets))
+    return any(map(tree.is_unreadable, members)) or any(map(disk_usage.has_in_flight_fds, sockets))
 
 
 def _descriptor_path(thread: int, number: int) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from agentbox.sandbox.confinement import Confinement
-from agentbox.sandbox.monitor.box_tasks import BoxShare
+from agentbox.sandbox.monitor.box_tasks import BoxTaskReservation
 from agentbox.sandbox.seccomp import call_sets, installation
 from agentbox.sandbox.spec import SyscallDenials
 from agentbox.sandbox.syscalls.attributes import CALLS, FileAttributeHandler
@@ -58,7 +58,7 @@ class NotificationServer:
         pids: int,
         memory: int = 0,
         max_ports: int = MAX_PORTS,
-        box_share: BoxShare | None = None,
+        box_share: BoxTaskReservation | None = None,
         writable: WritablePaths | None = None,
     ) -> None:
         self.denials = DenialCounter()

@@ -23,7 +23,7 @@ import time
 from typing import Final
 
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.monitor import usage
+from agentbox.sandbox.monitor import disk_usage
 from agentbox.sandbox.syscalls.denials import DeniedCall
 from agentbox.sandbox.syscalls.notification_fd import Notification, NotificationFd
 
@@ -89,8 +89,8 @@ def _has_open_ruleset() -> bool:
     members = tree.descendants(tree.scan(), [os.getpid()])
     if any(map(tree.is_unreadable, members)):
         return True
-    descriptors = usage.descriptors([row.procfs_id for row in members])
+    descriptors = disk_usage.descriptors([row.procfs_id for row in members])
     return any(
-        target == _TARGET or (target.startswith("socket:") and usage.has_in_flight_fds(path))
+        target == _TARGET or (target.startswith("socket:") and disk_usage.has_in_flight_fds(path))
         for path, target in descriptors
     )

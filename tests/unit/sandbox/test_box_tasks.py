@@ -21,7 +21,7 @@ from agentbox.policy.limits.reserve import (
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.launcher.client import AgentProcess, LauncherClient
-from agentbox.sandbox.monitor.box_tasks import BoxShare, BoxTasks
+from agentbox.sandbox.monitor.box_tasks import BoxTaskReservation, BoxTasks
 from agentbox.sandbox.spec import Launch
 
 MIB = 1 << 20
@@ -134,7 +134,7 @@ def test_bounds_are_booked_and_given_back() -> None:
     two polls."""
     box, me = BoxTasks(), os.getpid()
     box.claim(me)
-    share = BoxShare(box, 20)
+    share = BoxTaskReservation(box, 20)
     assert share.reserve(20)
     assert not share.reserve(21)
     box.claim(me + 1)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.policy.limits.registry import INODE_BYTES
-from agentbox.sandbox.monitor.usage import (
+from agentbox.sandbox.monitor.disk_usage import (
     MAX_DEPTH,
     TOO_DEEP_BYTES,
     DiskUsage,

@@ -17,7 +17,7 @@ from agentbox_testkit.wait import wait_until
 from skipping import machine_lacks
 
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.monitor import usage
+from agentbox.sandbox.monitor import disk_usage
 from agentbox.sandbox.monitor.disk_monitor import DiskMonitor
 from agentbox.sandbox.monitor.disk_scanner import DiskScanner
 from agentbox.sandbox.monitor.watchdog import TreeLimits
@@ -169,7 +169,7 @@ async def test_what_others_wrote_is_no_matter_of_who_sends_descriptors(
         )
         for _ in range(3):
             assert [word for word in lab.look_at_all() if "breach" in word] == []
-        assert usage.measure_usage(str(quiet / "one"), [process.pid]).in_flight
+        assert disk_usage.measure_usage(str(quiet / "one"), [process.pid]).in_flight
         assert one.hidden < 8 * MIB
 
 

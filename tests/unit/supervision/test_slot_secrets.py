@@ -4,7 +4,7 @@ are left out."""
 import pytest
 
 from agentbox.box.supervision.secrets import store_secret
-from agentbox.box.supervision.slot_secrets import slot_secrets
+from agentbox.box.supervision.slot_credentials import slot_secrets
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 

@@ -17,13 +17,13 @@ from agentbox.adapters.beads.postgres.rows import (
 from agentbox.adapters.beads.schedules import Schedule
 from agentbox.adapters.beads.sqlite.create import first_due, scheduled_spec
 from agentbox.adapters.beads.sqlite.rows import bead_from_row, from_milliseconds, to_milliseconds
-from agentbox.adapters.runtime.checks import json_text
-from agentbox.adapters.runtime.shares import (
+from agentbox.adapters.runtime.agent_quotas import (
     OPEN_BEADS,
     OPEN_BEADS_OF_AGENTS,
     is_agent,
     too_many_beads,
 )
+from agentbox.adapters.runtime.checks import json_text
 from agentbox.contracts import beads
 from agentbox.contracts.beads import Bead, BeadSpec, Kind
 from agentbox.core.records.wire import invalid_value

@@ -14,13 +14,13 @@ from agentbox.adapters.beads.sqlite.rows import (
     raw_beads,
     to_milliseconds,
 )
-from agentbox.adapters.runtime.checks import json_text
-from agentbox.adapters.runtime.shares import (
+from agentbox.adapters.runtime.agent_quotas import (
     OPEN_BEADS,
     OPEN_BEADS_OF_AGENTS,
     is_agent,
     too_many_beads,
 )
+from agentbox.adapters.runtime.checks import json_text
 from agentbox.contracts import beads
 from agentbox.contracts.beads import Bead, BeadSpec, Kind
 from agentbox.core.records.wire import invalid_value

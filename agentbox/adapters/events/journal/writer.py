@@ -39,7 +39,7 @@ from agentbox.adapters.events.journal.segments import (
     write_seal,
 )
 from agentbox.adapters.runtime.adapter import Clock
-from agentbox.adapters.runtime.shares import agents_share
+from agentbox.adapters.runtime.agent_quotas import agents_share
 from agentbox.contracts.events import MAX_DATA, Event
 from agentbox.core.slot_errors import AdapterError, QuotaExceeded
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 import apsw
 
 from agentbox.adapters.pods.local.bodies import etag_of
-from agentbox.adapters.runtime.shares import AGENTS_SHARE, STATE_SHARE
+from agentbox.adapters.runtime.agent_quotas import AGENTS_SHARE, STATE_SHARE
 from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
 from agentbox.core.storage.sqlite import fetch_one

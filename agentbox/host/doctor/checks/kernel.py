@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from agentbox.host.doctor.check_result import CheckResult
 from agentbox.host.doctor.host import CheckContext
-from agentbox.host.doctor.versions import format_version, meets_minimum
+from agentbox.host.doctor.version_numbers import format_version, meets_minimum
 from agentbox.sandbox.seccomp.syscalls import MACHINES
 
 NAME = "kernel"

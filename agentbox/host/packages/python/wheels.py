@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from packaging.requirements import Requirement
 
-from agentbox.host.packages.apt.suites import DebianSuite
+from agentbox.host.packages.apt.suite_versions import SuiteVersions
 from agentbox.host.packages.errors import ResolveError
 from agentbox.host.packages.python.closure import reachable, resolve_closure
 from agentbox.host.packages.python.index import Index, IndexFile
@@ -19,7 +19,7 @@ from agentbox.plan.lockfile.names import store_name
 
 def resolve(
     index: Index,
-    suite: DebianSuite,
+    suite: SuiteVersions,
     archs: Sequence[str],
     requested: Mapping[str, Sequence[str]],
     pins: Mapping[str, str],

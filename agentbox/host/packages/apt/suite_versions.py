@@ -8,7 +8,7 @@ from agentbox.host.packages.errors import ResolveError
 
 
 @dataclass(frozen=True)
-class DebianSuite:
+class SuiteVersions:
     """`python` is `major.minor`; `glibc_minor` is that of glibc 2.x."""
 
     name: str
@@ -18,11 +18,11 @@ class DebianSuite:
 
 _SUITES = {
     suite.name: suite
-    for suite in (DebianSuite("bookworm", "3.11", 36), DebianSuite("trixie", "3.13", 41))
+    for suite in (SuiteVersions("bookworm", "3.11", 36), SuiteVersions("trixie", "3.13", 41))
 }
 
 
-def suite_by_name(name: str) -> DebianSuite:
+def suite_by_name(name: str) -> SuiteVersions:
     """Raises ResolveError (exit 5) for an unknown suite."""
     if name not in _SUITES:
         raise ResolveError(
