@@ -230,11 +230,11 @@ class DiskScanner:
         entry.walked_at = time.monotonic()
         entry.walk_seconds = entry.walked_at - started
         entry.remaining = (
-            remaining_bytes(entry.limits.tmp, disk_usage.tmp),
-            remaining_bytes(entry.limits.branch_disk, disk_usage.branch_disk),
+            remaining_bytes(entry.limits.tmp, measured.tmp),
+            remaining_bytes(entry.limits.branch_disk, measured.branch_disk),
         )
         grown = False
-        for gauge, used in zip(entry.gauges, (disk_usage.tmp, disk_usage.branch_disk), strict=True):
+        for gauge, used in zip(entry.gauges, (measured.tmp, measured.branch_disk), strict=True):
             if gauge.cap and used > gauge.cap:
                 self._report_breach(reaper, gauge.limit, used, gauge.cap)
                 return True
@@ -248,15 +248,15 @@ class DiskScanner:
         return False
 
     def _record_walk(
-        self, entry: ScannedTree, disk_usage: disk_usage.DiskUsage, vanished: int
+        self, entry: ScannedTree, measured: disk_usage.DiskUsage, vanished: int
     ) -> None:
         """Vanished bytes that are found in this tree explain them to all trees; the rest may be in
         files that only in-flight descriptors keep.
         """
-        used = disk_usage.tmp + disk_usage.branch_disk
+        used = measured.tmp + measured.branch_disk
         grown = used - entry.used
         entry.hidden_before = entry.hidden
-        entry.hidden = max(0, entry.hidden + vanished - grown) if disk_usage.in_flight else 0
+        entry.hidden = max(0, entry.hidden + vanished - grown) if measured.in_flight else 0
         entry.used = used
         for other in self._trees.values():
             if other is not entry and other.device == entry.device:

@@ -95,7 +95,8 @@ REACH = {
 }  # fmt: skip
 # What a command that receives a record has in addition.
 RECORDS = {
-    "agentbox.core.records.bounds", "agentbox.core.records.page", "agentbox.core.records.wire",
+    "agentbox.core.records.bounds", "agentbox.core.records.page", "agentbox.core.records.readers",
+    "agentbox.core.records.wire",
     "agentbox.core.slot_errors",
 }  # fmt: skip
 HOT = {
