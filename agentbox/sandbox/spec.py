@@ -3,11 +3,12 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self
+from typing import Any, Final, Literal, Self
 
 from agentbox.policy.limits.gauge import Breach
 from agentbox.sandbox.confinement import Confinement
 
+AGENT_NICE: Final = 10  # a tenth of the CPU time of a process of the control plane
 Cause = Literal["", "timeout", "limit", "launcher"]
 
 
@@ -25,6 +26,7 @@ class Launch:
     roots: tuple[str, ...]
     memory: int = 0  # of the tree; also RLIMIT_DATA of each process
     cpu: float = 0  # cores
+    nice: int = AGENT_NICE  # of each process, and of the session (sched(7), autogroups)
     pids: int = 0  # processes of the tree, threads not counted
     box_tasks: int = 0  # processes and threads of all agents together
     box_memory: int = 0  # of all agents together
@@ -41,7 +43,16 @@ class Launch:
         """The fields of `watchdog.TreeLimits`, which the launcher needs to monitor the tree."""
         return {
             name: getattr(self, name)
-            for name in ("memory", "pids", "cpu", "private", "tmp", "branch_disk", "box_memory")
+            for name in (
+                "memory",
+                "pids",
+                "cpu",
+                "nice",
+                "private",
+                "tmp",
+                "branch_disk",
+                "box_memory",
+            )
         }
 
     def to_line(self) -> bytes:

@@ -30,6 +30,8 @@ from agentbox.core.slot_errors import (
 )
 from agentbox.manifest.declarations.options import Options
 from agentbox.policy.redaction.redactor import build_redactor
+from agentbox.sandbox.monitor.cpu_priority import AUTOGROUPS
+from agentbox.sandbox.spec import AGENT_NICE
 
 ODD = Path(__file__).parents[1] / "peers" / "odd_bridge.py"
 
@@ -167,6 +169,19 @@ async def test_O16_no_output_of_an_agent_is_a_message(one):
     assert (
         Path(f"/proc/{adapter.pid}/fd/1").readlink() == Path(f"/proc/{adapter.pid}/fd/2").readlink()
     )
+
+
+async def test_O16_the_bridge_has_the_priority_of_the_box_and_its_agents_have_not(one):
+    """So that agents cannot delay the answers that a required slot waits for."""
+    own = os.getpriority(os.PRIO_PROCESS, 0)
+    assert os.getpriority(os.PRIO_PROCESS, one.pid) == own
+    needle = f"9{time.time_ns() % 10**12}"
+    await one.spawn(spec("sleep", needle), request_id="agent")
+    (agent,) = running_pids(needle)
+    assert os.getpriority(os.PRIO_PROCESS, agent) == max(own, AGENT_NICE)
+    if AUTOGROUPS:
+        session = Path(f"/proc/{one.pid}/autogroup").read_text()
+        assert session.split()[-1] == "0"
 
 
 async def test_O16_one_bridge_a_folder(box, one):

@@ -42,7 +42,11 @@ class BridgeProcess:
         cwd = cfg.options.cwd
         directory = str((cfg.paths.resolve(cwd) if cwd else cfg.paths.state).resolve())
         launch = Launch(
-            argv=_command(cfg), env=_environment(cfg), cwd=directory, roots=(directory,)
+            argv=_command(cfg),
+            env=_environment(cfg),
+            cwd=directory,
+            roots=(directory,),
+            nice=0,  # a required slot waits for its answers
         )
         process = self._process = await self._launcher.spawn(launch, stdin="pipe")
         assert process.stdin is not None

@@ -26,7 +26,6 @@ from agentbox.sandbox.syscalls import notification_server
 REPORT_FD = 3
 _HANDOVER_FD = 4
 _BLOCK = 1 << 16
-NICE = 10
 READY = b"r"  # the warm-up is done and the process waits
 OOM_SCORE = 500  # the OOM killer picks an agent before the control plane
 # RLIMIT_SIGPENDING: the kernel counts pending signals and POSIX timers per user. An agent that
@@ -206,7 +205,7 @@ def set_cpu_share(launch: Launch, pid: int) -> None:
     count = math.ceil(launch.cpu)
     if 0 < count < len(allowed):
         os.sched_setaffinity(pid, {allowed[(pid + step) % len(allowed)] for step in range(count)})
-    os.setpriority(os.PRIO_PROCESS, pid, max(NICE, os.getpriority(os.PRIO_PROCESS, pid)))
+    os.setpriority(os.PRIO_PROCESS, pid, max(launch.nice, os.getpriority(os.PRIO_PROCESS, pid)))
 
 
 def _read_back_limits() -> dict[str, Any]:

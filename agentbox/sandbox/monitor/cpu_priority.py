@@ -14,11 +14,8 @@ import os
 import time
 
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.launcher.agent_process import NICE
+from agentbox.sandbox.spec import AGENT_NICE
 
-# of an agent's session: a tenth of the share of any other session of the host, the same as for its
-# processes within a session
-AGENT_SESSION_NICE = NICE
 OVERLOAD_NICE = 19  # of an overload: runs only when nothing else wants the CPU
 OVERLOAD_SECONDS = 1.0  # with more running threads than cores
 # pause after a count of threads, as a multiple of its duration: a twentieth of a CPU at most
@@ -29,7 +26,9 @@ _SWITCH = "/proc/sys/kernel/sched_autogroup_enabled"
 class CpuPriority:
     """The CPU priority of one tree."""
 
-    def __init__(self) -> None:
+    def __init__(self, nice: int = AGENT_NICE) -> None:
+        """`nice` is that of a session unless it overloads: within it the processes have the same."""
+        self._nice = nice
         self._overloaded_since = 0.0  # 0 unless more threads run than it has cores
         self._more_running = False  # result of the last count
         self._next_count = 0.0  # when threads are counted again
@@ -40,7 +39,7 @@ class CpuPriority:
 
     def update(self, rows: list[tree.Process], cores: float) -> None:
         """Called at each poll with the live processes of the tree."""
-        target = OVERLOAD_NICE if self._is_overloaded(rows, cores) else AGENT_SESSION_NICE
+        target = OVERLOAD_NICE if self._is_overloaded(rows, cores) else self._nice
         if target == OVERLOAD_NICE and (now := time.monotonic()) >= self._next_renice:
             self._next_renice = now + OVERLOAD_SECONDS
             for row in rows:

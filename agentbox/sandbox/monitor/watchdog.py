@@ -12,6 +12,7 @@ from agentbox.policy.limits.registry import POLL_SECONDS, POLL_SECONDS_AT_WARNIN
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.monitor import overhead, pss
 from agentbox.sandbox.monitor.cpu_priority import CpuPriority
+from agentbox.sandbox.spec import AGENT_NICE
 
 _PEAKS_SECONDS = 1.0  # between two reports of grown peaks
 # pause after reading maps, as a multiple of its duration: a fifth of a CPU at most
@@ -32,6 +33,7 @@ class TreeLimits:
     memory: int
     pids: int
     cpu: float = 0
+    nice: int = AGENT_NICE
     private: str = ""
     tmp: int = 0
     branch_disk: int = 0
@@ -46,7 +48,7 @@ class _WatchedTree:
         self.reported_peaks: dict[str, float] = {}
         self.next_maps_read = 0.0  # its maps are not read before
         self.pss = self.overhead = 0
-        self.cpu_priority = CpuPriority()
+        self.cpu_priority = CpuPriority(limits.nice)
 
     @property
     def peaks(self) -> dict[str, float]:

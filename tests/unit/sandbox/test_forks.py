@@ -12,9 +12,8 @@ from support.confined_process import EVERYWHERE, run_json
 from agentbox.core.linux.landlock import PathRule
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.launcher.agent_process import NICE
 from agentbox.sandbox.launcher.client import LauncherClient
-from agentbox.sandbox.spec import Launch
+from agentbox.sandbox.spec import AGENT_NICE, Launch
 
 FREE = Confinement(grants=(EVERYWHERE,))
 SYSTEM = tuple(
@@ -141,7 +140,7 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
         agent.on_denied = lambda denials: heard.append(denials.count)
         begun, most, nice, took = time.monotonic(), 0, 0, []
         while (spent := time.monotonic() - begun) < 3 or (
-            spent < 30 and not (most == 40 and nice >= NICE and heard)
+            spent < 30 and not (most == 40 and nice >= AGENT_NICE and heard)
         ):
             nice = max(nice, os.getpriority(os.PRIO_PROCESS, agent.started.reaper))
             most = max(most, len(tree.descendants(tree.scan(), [agent.started.reaper])))
@@ -151,7 +150,7 @@ async def test_a_bomb_meets_its_limit_and_a_neighbour_goes_on(tmp_path: Path) ->
             other.close_descriptors()
             took.append(time.monotonic() - start)
         assert most == 40
-        assert nice >= NICE  # a flooded reaper is no faster than its agent
+        assert nice >= AGENT_NICE  # a flooded reaper is no faster than its agent
         assert sum(heard) > 0
         assert not agent.ended.done()
         assert sorted(took)[len(took) // 2] < 0.5

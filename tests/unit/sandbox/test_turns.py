@@ -14,12 +14,12 @@ from agentbox_testkit.wait import wait_until
 from agentbox.sandbox.launcher import tree
 from agentbox.sandbox.monitor import cpu_priority
 from agentbox.sandbox.monitor.cpu_priority import (
-    AGENT_SESSION_NICE,
     AUTOGROUPS,
     OVERLOAD_NICE,
     OVERLOAD_SECONDS,
     CpuPriority,
 )
+from agentbox.sandbox.spec import AGENT_NICE
 
 THREADS = """
 import hashlib, threading
@@ -80,7 +80,7 @@ async def test_a_crowd_of_threads_steps_back() -> None:
 async def test_what_ended_is_forgotten(crowd: int) -> None:
     """Nothing is stored of sessions that have ended, however many an agent creates."""
     found = CpuPriority()
-    found._sessions = dict.fromkeys(range(1 << 23, (1 << 23) + 1000), AGENT_SESSION_NICE)
+    found._sessions = dict.fromkeys(range(1 << 23, (1 << 23) + 1000), AGENT_NICE)
     found.update(rows_of(crowd), 8)
     assert len(found._sessions) <= 1
 
@@ -102,7 +102,7 @@ async def test_a_session_of_an_agent_is_behind(crowd: int) -> None:
 
     def told() -> bool:
         found.update(rows_of(crowd), 8)
-        return Path(f"/proc/{crowd}/autogroup").read_text().split()[-1] == str(AGENT_SESSION_NICE)
+        return Path(f"/proc/{crowd}/autogroup").read_text().split()[-1] == str(AGENT_NICE)
 
     await wait_until(told, "the session has the nice value")
 
