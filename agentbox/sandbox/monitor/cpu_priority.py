@@ -27,7 +27,7 @@ class CpuPriority:
     """The CPU priority of one tree."""
 
     def __init__(self, nice: int = AGENT_NICE) -> None:
-        """`nice` is that of a session unless it overloads: within it the processes have the same."""
+        """`nice` is that of a session, as of its processes, unless it overloads."""
         self._nice = nice
         self._overloaded_since = 0.0  # 0 unless more threads run than it has cores
         self._more_running = False  # result of the last count
