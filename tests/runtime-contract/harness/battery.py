@@ -36,7 +36,10 @@ base_url = "http://127.0.0.1:{_PORT}"
 env_var = "{_KEY}"
 """
 # The image has nothing of support: the sources of the server are the program's argument.
-_SOURCES: Final = ("support.model_formats", "support.model_server")
+_SOURCES: Final = tuple(
+    f"support.{name}"
+    for name in ("model_turns", "anthropic_format", "model_formats", "model_server")
+)
 _SERVER: Final = f"""
 import json, pathlib, sys, types, uvicorn
 sys.modules["support"] = types.ModuleType("support")
