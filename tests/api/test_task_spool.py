@@ -77,4 +77,4 @@ def test_a_task_that_cannot_be_kept_is_refused(own_box: Start) -> None:
         with pytest.raises(ApiError) as refused:
             client.submit_task(sh("exit 0"))
         assert (refused.value.status, refused.value.code) == (502, "backend-error")
-        assert client.list_tasks().items == []
+        assert client.list_tasks().items == ()

@@ -2,6 +2,7 @@
 blocks appends (V14)."""
 
 import asyncio
+import contextlib
 from collections.abc import AsyncIterator, Sequence
 
 from agentbox.adapters.events.delivery.cursor import DeliveryCursor
@@ -22,7 +23,7 @@ from agentbox.contracts.events import (
     VerifyReport,
 )
 from agentbox.core.deadline import Deadline
-from agentbox.core.slot_errors import AdapterError
+from agentbox.core.slot_errors import AdapterError, CursorExpired
 from agentbox.core.storage.sqlite import closed_error
 from agentbox.manifest.slot_options import HttpEventsOptions, HttpOptions
 
@@ -132,9 +133,7 @@ class ExternalHttpEvents(Adapter):
         if self._worker_task is None:
             raise closed_error(self.slot, self.impl)
         check_range(limit, "/limit", DEAD_LETTER_LIMIT)
-        batch = await self._journal.read(
-            since=max(self._cursor.seq, self._journal.seq_before_first()), limit=1
-        )
+        batch = await self._read_undelivered()
         oldest = batch.events[0].ts if batch.events else None
         letters = await self._cursor.list_dead_letters(limit) if limit else ()
         status = Delivery(
@@ -149,6 +148,14 @@ class ExternalHttpEvents(Adapter):
         )
         self._set_metrics(status)
         return status
+
+    async def _read_undelivered(self) -> EventBatch:
+        """The oldest record that the sink does not have. What is delivered meanwhile may be removed
+        from the journal."""
+        while True:
+            since = max(self._cursor.seq, self._journal.seq_before_first())
+            with contextlib.suppress(CursorExpired):
+                return await self._journal.read(since=since, limit=1)
 
     async def _check_cursor(self) -> None:
         """Restart at the oldest record if the cursor belongs to another journal (replaced or

@@ -44,6 +44,7 @@ async def adapter(box: AgentHostBox) -> AsyncIterator[LocalProcessOrchestrator]:
 @pytest.mark.limit("tmp", case="disk")
 @pytest.mark.limit("branch_disk", case="branch")
 @pytest.mark.limit("stdout", case="output")
+@pytest.mark.timed  # the other agent has a budget of time
 @pytest.mark.parametrize("kind", list(HOGS))
 async def test_a_hog_ends_alone(adapter: LocalProcessOrchestrator, kind: str) -> None:
     """By its own limit, which its exit, its items and the record name; the other agent continues,

@@ -28,6 +28,8 @@ from agentbox.contracts.orchestrator import AgentFilter, AgentHandle, AgentSpec
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import JsonObj, to_json
 from agentbox.core.slot_errors import AdapterDisabled, SlotUnavailable, ValidationError
+from agentbox.manifest.declarations.options import Options
+from agentbox.manifest.slot_options import ProcessOptions
 
 OPERATIONS = {**rpc_methods(AGENTS), **rpc_methods(AGENT_HOST)}
 DERIVED = [one for one in OPERATIONS.values() if one.operation.kind in ("read", "write")]
@@ -144,7 +146,7 @@ def test_deadlines_follow_from_rows() -> None:
     """A grace period or a wait is added; without one the transport decides, unless the row allows long."""
 
     def seconds(resource: Any, name: str, **arguments: Any) -> float | None:
-        return rpc_method(resource, name).seconds(arguments, {"grace_seconds": 7}.__getitem__)
+        return rpc_method(resource, name).seconds(arguments, 7)
 
     assert seconds(AGENTS, "list") is None
     assert seconds(AGENTS, "spawn") is None
@@ -168,8 +170,14 @@ def test_results_on_the_wire() -> None:
         rpc_method(AGENT_HOST, "list_reviews").decode_result({"more": []})
 
 
-def config(tmp_path: Path, use: str) -> SlotConfig:
-    return SlotConfig(slot="orchestrator", use=use, required=True, paths=Paths(tmp_path))
+def config(tmp_path: Path, use: str) -> SlotConfig[Any]:
+    return SlotConfig(
+        slot="orchestrator",
+        use=use,
+        required=True,
+        paths=Paths(tmp_path),
+        options=ProcessOptions() if use == "local-process" else Options(),
+    )
 
 
 async def refused(host: AgentHost, name: str) -> SlotUnavailable:
