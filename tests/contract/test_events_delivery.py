@@ -241,28 +241,6 @@ async def test_V14_delivered_segments_go_where_they_are_not_kept(store, reader, 
     assert there == list(range((await adapter.head())[0] + 1))
 
 
-async def test_V14_a_status_that_meets_a_removal_is_that_after_it(store, monkeypatch, line):
-    """The record that it was about to read is delivered and removed first."""
-    adapter = await store.with_options(tee_local=False, segment_size=20_000).open()
-    line.refuse = 1 << 30
-    for _ in range(4):
-        await fill(adapter, 60)
-    journal, read = adapter._journal, adapter._journal.read
-
-    async def after_the_removal(**arguments):
-        monkeypatch.setattr(journal, "read", read)
-        line.refuse = 0
-        async with asyncio.timeout(20):
-            while len(list(store.directory.glob("*.jsonl"))) > 1:
-                await asyncio.sleep(0.01)
-        return await read(**arguments)
-
-    monkeypatch.setattr(journal, "read", after_the_removal)
-    status = await adapter.delivery()
-    assert (status.sink, status.dead, status.trouble) == (True, 0, "")
-    await wait_delivered(adapter)
-
-
 async def test_V14_a_sink_may_come_later_and_change(store, reader, name, line):
     """Without an address it is degraded in time and appends; `adopt` brings one without a moment of rest."""
     endpoint = store.cfg.options.endpoint

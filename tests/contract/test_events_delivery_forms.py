@@ -180,3 +180,25 @@ async def test_V15_a_journal_that_was_replaced_is_delivered_from_its_beginning(
     await fill(adapter, 25)
     await wait_delivered(adapter)
     assert sink.seqs() == [*range(20), *range(25)]
+
+
+async def test_V14_a_status_that_meets_a_removal_is_that_after_it(sink, store, monkeypatch):
+    """With `tee_local = false` the record that it was about to read is delivered and removed."""
+    sink.rule(status=503)
+    adapter = await store.with_options(tee_local=False, segment_size=20_000).open()
+    for _ in range(4):
+        await fill(adapter, 60)
+    journal, read = adapter._journal, adapter._journal.read
+
+    async def after_the_removal(**arguments):
+        monkeypatch.setattr(journal, "read", read)
+        sink.rule()
+        async with asyncio.timeout(20):
+            while len(list(store.directory.glob("*.jsonl"))) > 1:
+                await asyncio.sleep(0.01)
+        return await read(**arguments)
+
+    monkeypatch.setattr(journal, "read", after_the_removal)
+    status = await adapter.delivery()
+    assert (status.sink, status.dead) == (True, 0)
+    await wait_delivered(adapter)
