@@ -25,7 +25,7 @@ class Options:
         }
 
     def __init__(self, **values: Any) -> None:
-        """From values of the plan. Raises TypeError for a name that is no key."""
+        """From values of the plan. Raises TypeError for an unknown name."""
         if unknown := values.keys() - self._keys:
             raise TypeError(f"{type(self).__name__} has no key {min(unknown)}")
         for name, (hint, item) in self._keys.items():

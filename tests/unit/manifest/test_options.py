@@ -40,7 +40,7 @@ def test_a_record_has_every_key() -> None:
 
 
 def test_a_record_refuses_what_it_has_not() -> None:
-    """A name that is no key, and a change in place."""
+    """An unknown name, and a change in place."""
     with pytest.raises(TypeError, match="Base has no key words"):
         Base(words=())
     with pytest.raises(FrozenInstanceError):

@@ -83,7 +83,7 @@ def test_golden_bytes() -> None:
 
 
 def test_a_search_goes_to_each_body() -> None:
-    """For maps of all sizes: neighbours with one body and with several, the ends of the numbers,
+    """For maps of all sizes: adjacent numbers with one body and with several, the ends of the range,
     and bodies that a test cannot jump over."""
     for size in (0, 1, 2, 7, 8, 9, 30, 200):
         draw = random.Random(size)
