@@ -26,9 +26,9 @@ from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrato
 from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents.admission.admit import UNCOUNTED, Requester, admit
-from agentbox.agents.admission.draft import Inputs
+from agentbox.agents.admission.draft import AdmissionInputs
 from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.runs.confinement import PathBindings, build_confinement
+from agentbox.agents.runs.confinement import PathVariables, build_confinement
 from agentbox.contracts.orchestrator import DEFAULT, AgentSpec, Orchestrator
 from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
@@ -124,12 +124,12 @@ def sandboxed(paths: Paths) -> Confinement:
         grant_set=admit(
             spec,
             Requester(principal="", request_id=""),
-            Inputs(config=config, now=0),
+            AdmissionInputs(config=config, now=0),
             UNCOUNTED,
         ).grant_set,
     )
     return build_confinement(
-        entry, config, PathBindings(workspace=paths.workspace, private=(), program=_TRUE)
+        entry, config, PathVariables(workspace=paths.workspace, private=(), program=_TRUE)
     )
 
 

@@ -10,10 +10,10 @@ from typing import Final
 import structlog
 
 from agentbox.agents.admission.admit import UNCOUNTED, Requester, admit
-from agentbox.agents.admission.draft import Inputs
+from agentbox.agents.admission.draft import AdmissionInputs
 from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.runs import home
 from agentbox.agents.runs.confinement import resolve_in_box
 from agentbox.agents.runs.launch_spec import build_launch
@@ -42,7 +42,7 @@ _RULES_OF: Final = {
 log = structlog.get_logger()
 
 
-class CanaryRunner:
+class SandboxCanaryRunner:
     """Start `run` as one task. Used by one event loop."""
 
     def __init__(self, host: HostState) -> None:
@@ -96,7 +96,7 @@ class CanaryRunner:
         """An agent like any other, but not registered."""
         spec = AgentSpec(name=NOT_RUN, argv=(NOT_RUN,), profile="sandboxed")
         requester = Requester(principal="", request_id="")
-        inputs = Inputs(config=self._host.config, now=time.time(), once=True)
+        inputs = AdmissionInputs(config=self._host.config, now=time.time(), once=True)
         draft = admit(spec, requester, inputs, UNCOUNTED)
         return AgentRecord(
             agent_id=NOT_RUN,

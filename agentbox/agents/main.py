@@ -11,14 +11,14 @@ from collections.abc import AsyncIterator
 import structlog
 
 from agentbox.agents import stop_order
-from agentbox.agents.canaries import CanaryRunner
+from agentbox.agents.canaries import SandboxCanaryRunner
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry import reconcile
 from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.store import AgentStore
-from agentbox.agents.rpc.hosted_agents import HostedAgents
-from agentbox.agents.rpc.hosted_services import HostedServices
+from agentbox.agents.rpc.agent_host_service import AgentHostService
+from agentbox.agents.rpc.host_orchestrator import HostOrchestrator
 from agentbox.agents.rpc.listener import RpcListener
 from agentbox.agents.rpc.methods import METHODS
 from agentbox.agents.rpc.service import CAPABILITIES, Service
@@ -83,13 +83,13 @@ async def open_service(
             frozenset(entry.agent_id for entry in registry.entries.values() if not entry.over)
         )
         expiry = asyncio.create_task(registry.revoker.run(), name="ends-of-grants")
-        canaries = CanaryRunner(host)
+        canaries = SandboxCanaryRunner(host)
         yield Service(
             host=host,
             registry=registry,
             canaries=canaries,
-            agents=HostedAgents(registry, OneShotRuns(registry)),
-            services=HostedServices(host, canaries),
+            agents=HostOrchestrator(registry, OneShotRuns(registry)),
+            services=AgentHostService(host, canaries),
             methods=METHODS,
             token=token,
             capabilities=capabilities,

@@ -13,20 +13,20 @@ from starlette.applications import Starlette
 
 from agentbox.adapters.runtime.adapter import Clock, Deps, SystemClock
 from agentbox.adapters.runtime.metrics import Metrics
+from agentbox.adapters.runtime.slot_timeouts import SlotTimeouts
 from agentbox.adapters.runtime.slots import Slots, create_slots
-from agentbox.adapters.runtime.timing import Timing
-from agentbox.api.auth.access import Authenticator
+from agentbox.api.auth.authentication import Authenticator
 from agentbox.api.auth.request_access import RequestAccess
 from agentbox.api.auth.tokens import TokenStore
 from agentbox.api.background.apply import ManifestApplier
 from agentbox.api.background.background_work import BackgroundWork
 from agentbox.api.background.boot_events import BootEvents
 from agentbox.api.background.boot_watch import BootWatch
-from agentbox.api.background.canaries import CanaryWatcher
 from agentbox.api.background.drain import Drain, SlotShutdown
 from agentbox.api.background.drift import DriftWatcher
 from agentbox.api.background.jobs import make_jobs
 from agentbox.api.background.readiness_changes import ReadinessChanges
+from agentbox.api.background.sandbox_canaries import SandboxCanaryWatcher
 from agentbox.api.background.test_hooks import slot_open_hook
 from agentbox.api.boot_facts import load_boot_facts
 from agentbox.api.endpoints.box import BoxHandlers
@@ -37,8 +37,8 @@ from agentbox.api.endpoints.pages import PageHandlers
 from agentbox.api.endpoints.probes import ProbeHandlers
 from agentbox.api.endpoints.tasks import TaskHandlers
 from agentbox.api.endpoints.tokens import TokenHandlers
-from agentbox.api.http.asgi import Applications
-from agentbox.api.http.handler import Group
+from agentbox.api.http.asgi import ApplicationFactory
+from agentbox.api.http.handler import EndpointGroup
 from agentbox.api.http.livez import Uptime
 from agentbox.api.mesh.host_setup import enrolment_token, make_mesh_host
 from agentbox.api.mesh.mesh_role import MeshRole, mesh_slots
@@ -47,14 +47,14 @@ from agentbox.api.mesh.session_callers import SessionCallers
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.metrics.http_metrics import HttpMetrics
 from agentbox.api.plan_source import PlanSource
-from agentbox.api.slot_gates import SlotGates
-from agentbox.api.slot_groups import slot_groups
+from agentbox.api.slot_endpoints import slot_groups
+from agentbox.api.slot_opening_gates import SlotOpeningGates
 from agentbox.api.tasks.runner import TaskRunner
 from agentbox.box.readiness.box_requirements import make_requirements, proves_sandbox
 from agentbox.box.readiness.evaluator import Evaluator
 from agentbox.box.supervision.applied_plan import plan_in_force
+from agentbox.box.supervision.boot_event_log import BootLog
 from agentbox.box.supervision.boot_record import BootRecord
-from agentbox.box.supervision.events import BootLog
 from agentbox.box.supervision.secrets import find_token
 from agentbox.box.supervision.slot_credentials import slot_secrets
 from agentbox.core.errors import AgentboxError
@@ -86,7 +86,7 @@ class Api:
     background: BackgroundWork
     shutdown: SlotShutdown
     drain: Drain
-    groups: Mapping[str, Group]
+    groups: Mapping[str, EndpointGroup]
     api: Starlette
     metrics: Starlette
     ready_once: asyncio.Event
@@ -119,7 +119,7 @@ def build(
     )
     metrics.unclean.set(boot.previous_shutdown == "unclean")
 
-    gates = SlotGates(slot_open_hook(boot.hooks))
+    gates = SlotOpeningGates(slot_open_hook(boot.hooks))
     slots = _slots(plans.current, paths, gates, registry, clock, boot.hooks.clock_scale)
     outbox = make_outbox(plan, paths, slots, registry)
     mesh_host = make_mesh_host(plans, paths, boot, slots.journal, registry)
@@ -136,7 +136,7 @@ def build(
     plans.subscribe(tasks.apply_plan)
 
     boot_events = BootEvents(paths, plan.name, boot.boot_id, slots.events)
-    canaries = CanaryWatcher(paths)
+    canaries = SandboxCanaryWatcher(paths)
     requirements = make_requirements(
         paths,
         plan,
@@ -193,15 +193,15 @@ def build(
     applier = ManifestApplier(paths, plans, slots, mesh.overlay)
     groups = {
         **slot_groups(slots, plans, closing),
-        "probes": Group(ProbeHandlers(uptime, boot, evaluator, health, meta, registry)),
-        "box": Group(BoxHandlers(paths, drain, applier)),
-        "pages": Group(PageHandlers()),
-        "tasks": Group(TaskHandlers(tasks, closing)),
-        "tokens": Group(TokenHandlers(tokens, slots.journal)),
-        "mesh": Group(MeshHandlers(mesh, outbox)),
+        "probes": EndpointGroup(ProbeHandlers(uptime, boot, evaluator, health, meta, registry)),
+        "box": EndpointGroup(BoxHandlers(paths, drain, applier)),
+        "pages": EndpointGroup(PageHandlers()),
+        "tasks": EndpointGroup(TaskHandlers(tasks, closing)),
+        "tokens": EndpointGroup(TokenHandlers(tokens, slots.journal)),
+        "mesh": EndpointGroup(MeshHandlers(mesh, outbox)),
     }
     access = RequestAccess(authenticator, plans.current)
-    applications = Applications(access, plans, groups, uptime, http_metrics)
+    applications = ApplicationFactory(access, plans, groups, uptime, http_metrics)
     return Api(
         paths=paths,
         boot_id=boot.boot_id,
@@ -226,7 +226,7 @@ def build(
 def _slots(
     plan: Plan,
     paths: Paths,
-    gates: SlotGates,
+    gates: SlotOpeningGates,
     registry: CollectorRegistry,
     clock: Clock | None,
     scale: float,
@@ -234,7 +234,7 @@ def _slots(
     """A test's clock scales waits, but not the start time of agent-host: opening keeps at least 2
     s.
     """
-    timing = Timing().scaled(1 / scale)
+    timing = SlotTimeouts().scaled(1 / scale)
     return create_slots(
         plan,
         paths,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from agentbox.box.supervision.boot_record import BootRecord, Posture, PostureDrift
-from agentbox.box.supervision.hooks import Hooks
+from agentbox.box.supervision.fault_hooks import FaultHooks
 from agentbox.core.canonical import canonical_json
 from agentbox.core.files.atomic import read_json
 from agentbox.core.paths import Paths, environment
@@ -29,7 +29,7 @@ class BootFacts:
     protections_absent: tuple[str, ...] = ()
     posture_digest: str = ""  # `sha256:<hex>` of the report in canonical JSON
     previous_shutdown: str = "first"
-    hooks: Hooks = field(default_factory=Hooks)
+    hooks: FaultHooks = field(default_factory=FaultHooks)
 
 
 def _digest(posture: Posture) -> str:

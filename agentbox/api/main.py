@@ -9,8 +9,8 @@ from agentbox.api.app import build
 from agentbox.api.server import listen_addresses, serve
 from agentbox.box.supervision.backoff import backoff
 from agentbox.box.supervision.boot_record import load_plan, read_boot_record
+from agentbox.box.supervision.current_boot import lock_state
 from agentbox.box.supervision.program_failures import report_program_failure
-from agentbox.box.supervision.shutdown import lock_state
 from agentbox.core import logging
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths

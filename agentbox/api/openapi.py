@@ -9,8 +9,8 @@ from agentbox import __version__
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES as CLOUD_TYPES
 from agentbox.api.endpoints.cloudevents import SCHEMA as CLOUD_EVENT
 from agentbox.api.http.request import IDEMPOTENCY_KEY
-from agentbox.contracts.operation import Member
-from agentbox.contracts.records import RECORDS_BY_NAME
+from agentbox.contracts.operation import RequestMember
+from agentbox.contracts.records_by_name import RECORDS_BY_NAME
 from agentbox.contracts.registry import ROUTES
 from agentbox.contracts.resource import without_none
 from agentbox.contracts.routes.route import Route
@@ -155,7 +155,7 @@ def _parameters(route: Route, schemas: Schemas) -> list[dict[str, Any]]:
     ]
 
 
-def _parameter(member: Member, schemas: Schemas) -> dict[str, Any]:
+def _parameter(member: RequestMember, schemas: Schemas) -> dict[str, Any]:
     """A list is one text, separated by commas; an object is a JSON document."""
     schema = schemas.schema_of(without_none(member.annotation))
     text = schema.pop("description", None)

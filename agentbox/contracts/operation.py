@@ -12,7 +12,7 @@ Kind = Literal["read", "write", "stream", "socket"]
 
 
 @dataclass(frozen=True)
-class Placement:
+class ArgumentPlacement:
     """How an argument is sent: `name` is its name there. `spread`: the members of the record are
     sent instead of it, some with another type than in the record. `principal`: may be absent over
     HTTP and is the caller then; agents never send it. `header`: sent as that header. `internal`:
@@ -26,25 +26,25 @@ class Placement:
     internal: bool = False
 
 
-def sent_as(name: str) -> Placement:
+def sent_as(name: str) -> ArgumentPlacement:
     """The argument has another name on the wire."""
-    return Placement(name=name)
+    return ArgumentPlacement(name=name)
 
 
-def spread(**annotations: Any) -> Placement:
+def spread(**annotations: Any) -> ArgumentPlacement:
     """The members of the argument, a record, are parameters of their own. `annotations` replace
     those of the record.
     """
-    return Placement(spread=annotations)
+    return ArgumentPlacement(spread=annotations)
 
 
-def header(name: str) -> Placement:
+def header(name: str) -> ArgumentPlacement:
     """The argument is a request header."""
-    return Placement(header=name)
+    return ArgumentPlacement(header=name)
 
 
-PRINCIPAL = Placement(principal=True)
-INTERNAL = Placement(internal=True)
+PRINCIPAL = ArgumentPlacement(principal=True)
+INTERNAL = ArgumentPlacement(internal=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,7 +71,7 @@ def tool(name: str, summary: str = "", **more: Any) -> AgentAccess:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Member:
+class RequestMember:
     """One member of a request. `argument` is the parameter of the method that it belongs to, "" if
     there is none, and `record_field` its name in the record that is spread; `annotation` has type
     and bounds. `place` is path, query, body or header.
@@ -116,7 +116,7 @@ class Operation:
     body: str | type[Record] = ""
     body_text: str = ""
     body_limit: int | None = None
-    extra: tuple[Member, ...] = ()
+    extra: tuple[RequestMember, ...] = ()
     response: str | None = None
     last: str = ""
     media: Literal["json", "any"] = "json"

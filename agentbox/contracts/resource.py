@@ -9,7 +9,7 @@ from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass, re
 from functools import cached_property
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from agentbox.contracts.operation import Member, Operation, Placement
+from agentbox.contracts.operation import ArgumentPlacement, Operation, RequestMember
 from agentbox.contracts.routes.request_line import path_parameters
 from agentbox.contracts.routes.route import Method, Route
 from agentbox.core.records.bounds import SchemaKeywords
@@ -17,7 +17,7 @@ from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record
 
 _NO_BODY = ("GET", "DELETE", "OPTIONS")
-_DEFAULT = Placement()
+_DEFAULT = ArgumentPlacement()
 
 
 class Resource:
@@ -40,7 +40,7 @@ class Resource:
         self._scope = scope or name
         self.operations = operations
         self.by_name: Mapping[str, Operation] = {row.name: row for row in operations}
-        self._members: dict[str, tuple[Member, ...]] = {}
+        self._members: dict[str, tuple[RequestMember, ...]] = {}
         self._bodies: dict[str, type[Record] | None] = {}
         self._signatures = {
             name: inspect.signature(method) for name, method in protocol_methods(protocol).items()
@@ -72,7 +72,7 @@ class Resource:
         """The signature of a method, with `self`."""
         return self._signatures[name]
 
-    def members(self, name: str) -> tuple[Member, ...]:
+    def members(self, name: str) -> tuple[RequestMember, ...]:
         """The members of a request, in the order of the arguments; none without HTTP."""
         if name not in self._members:
             row = self.by_name[name]
@@ -126,7 +126,7 @@ class Resource:
     def _error(self, detail: str) -> TypeError:
         return TypeError(f"operations of {self.protocol.__name__}: {detail}")
 
-    def _each_member(self, row: Operation) -> Iterator[Member]:
+    def _each_member(self, row: Operation) -> Iterator[RequestMember]:
         in_path = path_parameters(row.path)
         rest = "query" if row.method in _NO_BODY else "body"
         given = row.body if isinstance(row.body, type) else None
@@ -226,11 +226,11 @@ def split_annotation(annotation: Any) -> tuple[Any, Mapping[str, Any]]:
     return kind, keywords
 
 
-def placement_of(annotation: Any) -> Placement:
+def placement_of(annotation: Any) -> ArgumentPlacement:
     """How an argument or a member with this annotation is sent."""
     if get_origin(annotation) is not Annotated:
         return _DEFAULT
-    given = [one for one in get_args(annotation)[1:] if isinstance(one, Placement)]
+    given = [one for one in get_args(annotation)[1:] if isinstance(one, ArgumentPlacement)]
     return given[0] if given else _DEFAULT
 
 
@@ -239,7 +239,7 @@ def _method(name: str) -> Method:
     return name  # type: ignore[return-value]
 
 
-def _argument_members(argument: inspect.Parameter) -> Iterator[Member]:
+def _argument_members(argument: inspect.Parameter) -> Iterator[RequestMember]:
     placement = placement_of(argument.annotation)
     if placement.internal:
         return
@@ -249,7 +249,7 @@ def _argument_members(argument: inspect.Parameter) -> Iterator[Member]:
             yield replace(member, argument=argument.name)
         return
     required = argument.default is inspect.Parameter.empty and not placement.principal
-    yield Member(
+    yield RequestMember(
         name=placement.header or placement.name or argument.name,
         argument=argument.name,
         place="header" if placement.header else "",
@@ -260,11 +260,11 @@ def _argument_members(argument: inspect.Parameter) -> Iterator[Member]:
     )
 
 
-def _record_members(kind: type[Record], annotations: Mapping[str, Any]) -> Iterator[Member]:
+def _record_members(kind: type[Record], annotations: Mapping[str, Any]) -> Iterator[RequestMember]:
     hints = {**get_type_hints(kind, include_extras=True), **annotations}
     for one in fields(kind):  # type: ignore[arg-type]
         factory = one.default_factory
-        yield Member(
+        yield RequestMember(
             name=placement_of(hints[one.name]).name or one.name,
             record_field=one.name,
             annotation=hints[one.name],
@@ -273,7 +273,7 @@ def _record_members(kind: type[Record], annotations: Mapping[str, Any]) -> Itera
         )
 
 
-def _field(member: Member) -> Any:
+def _field(member: RequestMember) -> Any:
     if member.required:
         return member.name, member.annotation
     if isinstance(member.default, Mapping):

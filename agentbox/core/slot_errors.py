@@ -165,7 +165,7 @@ class PatchFailed(AdapterError):
     code, status, names = "patch-failed", 422, ("index", "op")
 
 
-class AlteredRecord(AdapterError):
+class AlteredDelivery(AdapterError):
     """A delivered record does not match its hash."""
 
     code, status, names = "record-altered", 422, ("box", "seq")

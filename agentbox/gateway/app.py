@@ -11,7 +11,7 @@ from starlette.routing import Mount, Route, Router, WebSocketRoute
 from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from agentbox.core.http.middleware import CrowdingLimit
+from agentbox.core.http.middleware import OverloadMiddleware
 from agentbox.core.http.problems import TooBusy
 from agentbox.core.http.responses import header_list
 from agentbox.gateway.agent_api.app import JsonRpcEndpoint
@@ -52,7 +52,7 @@ def make_application(rpc: JsonRpcEndpoint, mcp: McpEndpoint, llm: ASGIApp) -> St
         ],
         redirect_slashes=False,
         default=_unmatched,
-        middleware=[Middleware(CrowdingLimit)],
+        middleware=[Middleware(OverloadMiddleware)],
     )
     return application
 

@@ -103,7 +103,7 @@ def _build_models(config: GatewayConfig, authorizer: Authorizer) -> "LlmApp | No
 
 async def _run_model_tasks(models: "LlmApp", config: GatewayConfig) -> None:
     """Writes the counters and follows live configuration."""
-    from agentbox.gateway.llm.gauges import write_changes
+    from agentbox.gateway.llm.gateway_counters import write_changes
     from agentbox.gateway.llm.live_config import watch_config
 
     await asyncio.gather(

@@ -36,13 +36,13 @@ class CallTimeout(Options):
     )
 
 
-class TrustAnchor(Options):
+class TlsOptions(Options):
     """A service over TLS."""
 
     ca_file: BoxPath = key("", "boot", doc="Extra trust anchor.")
 
 
-class Database(Options):
+class PostgresOptions(Options):
     """A PostgreSQL database."""
 
     dsn_env: Env = key("", "recreate", doc="Variable that holds the PostgreSQL connection string.")
@@ -51,7 +51,7 @@ class Database(Options):
     pool_size: Annotated[int, Range(1, 64)] = key(8, "boot", doc="Connections to the database.")
 
 
-class HttpOptions(TrustAnchor, CallTimeout, Endpoint):
+class HttpOptions(TlsOptions, CallTimeout, Endpoint):
     """Options of a slot served over HTTP."""
 
 
@@ -63,7 +63,7 @@ class LeaseOptions(Options):
     )
 
 
-class PostgresBeadsOptions(Database, LeaseOptions, TrustAnchor, CallTimeout):
+class PostgresBeadsOptions(PostgresOptions, LeaseOptions, TlsOptions, CallTimeout):
     """Options of beads in PostgreSQL."""
 
     schema: _SchemaName = key("agentbox_beads", "boot", doc="Database schema.")
@@ -104,7 +104,7 @@ class MemoryOptions(Options):
     )
 
 
-class PostgresMemoryOptions(Database, MemoryOptions, TrustAnchor, CallTimeout):
+class PostgresMemoryOptions(PostgresOptions, MemoryOptions, TlsOptions, CallTimeout):
     """Options of memory in PostgreSQL."""
 
     schema: _SchemaName = key("agentbox_memory", "boot", doc="Database schema.")

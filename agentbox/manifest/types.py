@@ -1,12 +1,12 @@
-"""The named types of manifest keys, in the order of docs/manifest.md. A type with a `Form` has one
-name, text and example everywhere; everything else about it is derived. Standard library only: the
-boot imports this.
+"""The named types of manifest keys, in the order of docs/manifest.md. A type with a
+`TypeInfo` has one name, text and example everywhere; everything else about it is derived.
+Standard library only: the boot imports this.
 """
 
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from agentbox.manifest.declarations.constraints import Form, MinItems, Pattern, Range
+from agentbox.manifest.declarations.constraints import MinItems, Pattern, Range, TypeInfo
 
 _UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
@@ -58,17 +58,17 @@ _KEY_NOUN, _KEY_EXAMPLE = "a public key, 64 hex digits or npub1...", f'"{_ZEROS}
 
 SizeText = Annotated[
     str,
-    Form("size", 'A whole number and a binary unit, no space: "512MiB".', "a size", '"512MiB"'),
+    TypeInfo("size", 'A whole number and a binary unit, no space: "512MiB".', "a size", '"512MiB"'),
     Pattern("^([1-9][0-9]{0,14}KiB|[1-9][0-9]{0,11}MiB|[1-9][0-9]{0,8}GiB|[1-9][0-9]{0,5}TiB)$"),
 ]
 Port = Annotated[
     int,
-    Form("port", "A TCP port that needs no privilege.", "a port number", "9090"),
+    TypeInfo("port", "A TCP port that needs no privilege.", "a port number", "9090"),
     Range(1024, 65535),
 ]
 Name = Annotated[
     str,
-    Form(
+    TypeInfo(
         "name",
         "A lower case name: letters, digits and hyphens, at most 32.",
         "a name",
@@ -78,7 +78,7 @@ Name = Annotated[
 ]
 Env = Annotated[
     str,
-    Form(
+    TypeInfo(
         "env",
         'The name of an environment variable, never its value; "" for none.',
         "the name of a variable",
@@ -88,7 +88,7 @@ Env = Annotated[
 ]
 BoxPath = Annotated[
     str,
-    Form(
+    TypeInfo(
         "path",
         'An absolute, normalised path in the container; "" for none.',
         "an absolute path",
@@ -98,7 +98,7 @@ BoxPath = Annotated[
 ]
 HttpUrl = Annotated[
     str,
-    Form(
+    TypeInfo(
         "http_url",
         'An http or https URL without user name or password; "" for none.',
         "an http or https URL without credentials",
@@ -108,17 +108,17 @@ HttpUrl = Annotated[
 ]
 IpLiteral = Annotated[
     str,
-    Form("ip", "An IPv4 or IPv6 address.", "an IP address", '"127.0.0.1"'),
+    TypeInfo("ip", "An IPv4 or IPv6 address.", "an IP address", '"127.0.0.1"'),
     Pattern(rf"^(({_OCTET}\.){{3}}{_OCTET}|{_IPV6})$"),
 ]
 Digest = Annotated[
     str,
-    Form("sha256", "A digest: sha256:<64 hex digits>.", "a digest", f'"sha256:{_ZEROS}"'),
+    TypeInfo("sha256", "A digest: sha256:<64 hex digits>.", "a digest", f'"sha256:{_ZEROS}"'),
     Pattern("^sha256:[0-9a-f]{64}$"),
 ]
 PackageName = Annotated[
     str,
-    Form(
+    TypeInfo(
         "package",
         "The name of a package, as the package source spells it.",
         "a package name",
@@ -128,12 +128,12 @@ PackageName = Annotated[
 ]
 Word = Annotated[
     str,
-    Form("word", "One lower case word.", "a word", '"gpu"'),
+    TypeInfo("word", "One lower case word.", "a word", '"gpu"'),
     Pattern("^[a-z][a-z0-9_.-]{0,63}$"),
 ]
 VolumeSource = Annotated[
     str,
-    Form(
+    TypeInfo(
         "volume_source",
         "The name of a volume, or an absolute path of the host.",
         "a volume name or an absolute host path",
@@ -143,17 +143,17 @@ VolumeSource = Annotated[
 ]
 Device = Annotated[
     str,
-    Form("device", "The path of a device of the host.", "a device path", '"/dev/dri"'),
+    TypeInfo("device", "The path of a device of the host.", "a device path", '"/dev/dri"'),
     Pattern(r"^/dev(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]+)+$"),
 ]
 Group = Annotated[
     str,
-    Form("group", "A group, by name or number.", "a group", '"video"'),
+    TypeInfo("group", "A group, by name or number.", "a group", '"video"'),
     Pattern("^([a-z_][a-z0-9_-]{0,31}|[0-9]{1,10})$"),
 ]
 Capability = Annotated[
     str,
-    Form(
+    TypeInfo(
         "capability",
         "A Linux capability without CAP_.",
         "a capability without CAP_",
@@ -171,21 +171,23 @@ ExceptionKey = Annotated[
         "code-server",
         "telegram-mirror",
     ],
-    Form("exception_key", "The key of an exception.", "the key of an exception", '"desktop"'),
+    TypeInfo("exception_key", "The key of an exception.", "the key of an exception", '"desktop"'),
 ]
 NameOrNone = Annotated[
     str,
-    Form("name_or_none", 'A name, or "" for none.', "a name", '"anthropic"'),
+    TypeInfo("name_or_none", 'A name, or "" for none.', "a name", '"anthropic"'),
     Pattern(f"^$|{_NAME}"),
 ]
 Variable = Annotated[
     str,
-    Form("variable", "The name of an environment variable.", "the name of a variable", '"LANG"'),
+    TypeInfo(
+        "variable", "The name of an environment variable.", "the name of a variable", '"LANG"'
+    ),
     Pattern(_VARIABLE),
 ]
 WsUrl = Annotated[
     str,
-    Form(
+    TypeInfo(
         "ws_url",
         'A ws or wss URL without user name or password; "" for none.',
         _WS_NOUN,
@@ -195,17 +197,17 @@ WsUrl = Annotated[
 ]
 RelayUrl = Annotated[
     str,
-    Form("relay", "A ws or wss URL without user name or password.", _WS_NOUN, _WS_EXAMPLE),
+    TypeInfo("relay", "A ws or wss URL without user name or password.", _WS_NOUN, _WS_EXAMPLE),
     Pattern(f"^wss?://{_AUTHORITY}"),
 ]
 PublicKey = Annotated[
     str,
-    Form("public_key", "A public key: 64 hex digits, or npub1...", _KEY_NOUN, _KEY_EXAMPLE),
+    TypeInfo("public_key", "A public key: 64 hex digits, or npub1...", _KEY_NOUN, _KEY_EXAMPLE),
     Pattern(_KEY),
 ]
 PublicKeyOrNone = Annotated[
     str,
-    Form(
+    TypeInfo(
         "public_key_or_none",
         'A public key: 64 hex digits, or npub1...; "" for none.',
         _KEY_NOUN,
@@ -215,7 +217,7 @@ PublicKeyOrNone = Annotated[
 ]
 Glob = Annotated[
     str,
-    Form(
+    TypeInfo(
         "glob",
         "A name, or a pattern of names with * and ?.",
         "a name or a pattern of names",
@@ -225,12 +227,12 @@ Glob = Annotated[
 ]
 Argument = Annotated[
     str,
-    Form("argument", "One word of a command line.", "a word of a command line", '"--verbose"'),
+    TypeInfo("argument", "One word of a command line.", "a word of a command line", '"--verbose"'),
     Pattern(r"^[^\u0000]*$"),
 ]
 CommandLine = Annotated[
     tuple[Argument, ...],
-    Form(
+    TypeInfo(
         "command_line",
         "A program and its first arguments, one item a word; no shell.",
         "a list of words",
@@ -240,7 +242,7 @@ CommandLine = Annotated[
 ]
 ApprovalAction = Annotated[
     str,
-    Form(
+    TypeInfo(
         "action",
         "An action: tool:<pattern>, host:<pattern> or spawn:<pattern>.",
         "an action",
@@ -250,12 +252,12 @@ ApprovalAction = Annotated[
 ]
 PolicyPattern = Annotated[
     str,
-    Form("pattern", "A pattern in the form of its scope.", "a pattern", '"$WORKSPACE/**"'),
+    TypeInfo("pattern", "A pattern in the form of its scope.", "a pattern", '"$WORKSPACE/**"'),
     Pattern(r"^[^\u0000-\u001f\u007f]{1,4096}$"),
 ]
 HttpPath = Annotated[
     str,
-    Form(
+    TypeInfo(
         "http_path",
         "A path of an HTTP request, with * for any run of characters.",
         "a path of a request",
@@ -265,7 +267,7 @@ HttpPath = Annotated[
 ]
 NetPattern = Annotated[
     str,
-    Form(
+    TypeInfo(
         "net_pattern",
         "A host, *.host, IP or CIDR, with :port or :*; without, port 443. IPv6 with a port stands "
         "in brackets.",
@@ -276,7 +278,7 @@ NetPattern = Annotated[
 ]
 NetTarget = Annotated[
     str,
-    Form(
+    TypeInfo(
         "net_target",
         "A host, IP or CIDR with :port or :*. IPv6 stands in brackets.",
         "a host, IP or CIDR with a port",
@@ -290,11 +292,6 @@ def types_by_name() -> Mapping[str, Any]:
     """The annotation of each named type, by its name."""
     hints: dict[str, Any] = {}
     for hint in globals().values():
-        if get_origin(hint) is Annotated and (form := form_of(hint)):
-            hints[form.name] = hint
+        if get_origin(hint) is Annotated:
+            hints.update((mark.name, hint) for mark in get_args(hint) if isinstance(mark, TypeInfo))
     return hints
-
-
-def form_of(hint: Any) -> Form | None:
-    """The form of an annotation; None if its type has no name."""
-    return next((mark for mark in get_args(hint)[1:] if isinstance(mark, Form)), None)

@@ -17,8 +17,8 @@ from agentbox.plan import slots, storage
 from agentbox.plan.drift import apply_table
 from agentbox.plan.egress import destinations
 from agentbox.plan.errors import PlanError
-from agentbox.plan.features.additions import Contribution, build_contribution
-from agentbox.plan.features.exceptions import build_exceptions
+from agentbox.plan.features.additions import FeatureAdditions, build_contribution
+from agentbox.plan.features.security_exceptions import build_exceptions
 from agentbox.plan.lockfile.check import check_lock
 from agentbox.plan.lockfile.model import Lock
 from agentbox.plan.merge import DEFAULT_SECCOMP, effective_profile
@@ -144,7 +144,7 @@ def _api(table: Mapping[str, Any]) -> ApiPlan:
 
 
 def _programs(
-    slot_plans: Mapping[str, SlotPlan], contributed: Contribution, resources: ResourcesPlan
+    slot_plans: Mapping[str, SlotPlan], contributed: FeatureAdditions, resources: ResourcesPlan
 ) -> tuple[Program, ...]:
     programs = sorted(
         (*control_plane_programs(slot_plans), *contributed.programs),
@@ -155,7 +155,7 @@ def _programs(
     return with_log_sizes(programs, resources.log_size)
 
 
-def _environment(observability: ObservabilityPlan, contributed: Contribution) -> dict[str, str]:
+def _environment(observability: ObservabilityPlan, contributed: FeatureAdditions) -> dict[str, str]:
     environment = {
         **contributed.env,
         "AGENTBOX_LOG_LEVEL": observability.log_level,

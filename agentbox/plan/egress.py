@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentbox.manifest.slot_options import BridgeOptions, Database, Endpoint
+from agentbox.manifest.slot_options import BridgeOptions, Endpoint, PostgresOptions
 from agentbox.plan.model import Destination, SlotPlan
 from agentbox.plan.slots import slot_options
 
@@ -32,7 +32,7 @@ def _slots(values: Mapping[str, Any], slots: Mapping[str, SlotPlan]) -> Iterator
     for name in slots:
         owner = f"adapters.{name}"
         match slot_options(slots, name):
-            case Database():
+            case PostgresOptions():
                 yield Destination(owner=owner, host="", port=_POSTGRES, private=True)
             case Endpoint(endpoint=url) if url:
                 yield _url_destination(f"{owner}.endpoint", url)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from agentbox.plan.errors import PlanError
-from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
+from agentbox.plan.model import Device, Plan, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.policy.protected_paths import baseline_violations, is_at_or_below
 
 _V = TypeVar("_V", bound=Hashable)
@@ -51,7 +51,7 @@ def effective_profile(plan: Plan) -> ContainerProfile:
     return merge(baseline(plan), plan.exceptions)
 
 
-def merge(base: ContainerProfile, deltas: Iterable[ExceptionPlan]) -> ContainerProfile:
+def merge(base: ContainerProfile, deltas: Iterable[SecurityExceptionPlan]) -> ContainerProfile:
     """A superset of `base`: its rows come first, unchanged except for larger tmpfs; additions
     follow, sorted. User, root, dropped capabilities and no-new-privileges are unchanged. The result
     does not depend on the order of the deltas, and is idempotent. A seccomp file replaces the
@@ -82,7 +82,7 @@ def _values(rows: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(set(rows)))
 
 
-def _requests(deltas: Iterable[ExceptionPlan]) -> tuple[Device, ...]:
+def _requests(deltas: Iterable[SecurityExceptionPlan]) -> tuple[Device, ...]:
     requests = {row for delta in deltas for row in delta.device_requests}
     return tuple(sorted(requests, key=lambda row: (row.driver, row.count, row.capabilities)))
 

@@ -139,7 +139,7 @@ class Device:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExceptionPlan:
+class SecurityExceptionPlan:
     """What an exception adds to the baseline. It cannot remove anything."""
 
     key: str
@@ -260,7 +260,7 @@ class Plan:
         str, ...
     ] = ()  # names whose values come from the operator's environment; never a credential
     egress: tuple[Destination, ...]
-    exceptions: tuple[ExceptionPlan, ...]
+    exceptions: tuple[SecurityExceptionPlan, ...]
     apply: Mapping[
         str, str
     ]  # written or default key path -> digest of its value and apply class, for drift

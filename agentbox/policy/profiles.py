@@ -17,7 +17,7 @@ UNRESTRICTED: Final = "unrestricted"
 """The profile allowed in development boxes only."""
 
 
-class ChainError(ValueError):
+class PolicyChainError(ValueError):
     """`name` is neither a profile nor a policy, or closes a cycle of bases."""
 
     def __init__(self, name: str, *, is_cycle: bool) -> None:
@@ -75,10 +75,10 @@ def chain(name: str, policies: Mapping[str, PolicySpec]) -> tuple[str, ...]:
     names = [name]
     while names[-1] not in profiles():
         if names[-1] not in policies:
-            raise ChainError(names[-1], is_cycle=False)
+            raise PolicyChainError(names[-1], is_cycle=False)
         base = policies[names[-1]].base
         if base in names:
-            raise ChainError(base, is_cycle=True)
+            raise PolicyChainError(base, is_cycle=True)
         names.append(base)
     return tuple(reversed(names))
 

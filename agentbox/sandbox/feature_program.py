@@ -21,7 +21,7 @@ from agentbox.sandbox import confinement
 from agentbox.sandbox.base_grants import BASE_GRANTS
 from agentbox.sandbox.compile import SHARED_MEMORY, TOOLCHAIN
 from agentbox.sandbox.seccomp import agent_filter, bpf, call_sets, installation
-from agentbox.sandbox.seccomp.syscalls import Machine
+from agentbox.sandbox.seccomp.syscalls import AuditArchitecture
 
 # Files below /var that maintainer scripts and the image build generate for programs.
 _GENERATED_PATHS: Final = ("/var/lib/texmf", "/var/cache/fontconfig")
@@ -140,7 +140,7 @@ def apply(
     return missing
 
 
-def build(machine: Machine, *, network: bool, sockets: bool) -> bytes:
+def build(machine: AuditArchitecture, *, network: bool, sockets: bool) -> bytes:
     """The filter of a program. `network`: UDP, and the kernel's list of addresses. `sockets`: Unix
     sockets in the file system, and System V shared memory.
     """

@@ -11,13 +11,13 @@ from hashlib import sha256
 import apsw
 from onefile_options import OneFileOptions
 
-from agentbox.adapters.pods.conditions import Conditions
 from agentbox.adapters.pods.json_patch import JSON_PATCH, apply_patch, parse_operations
 from agentbox.adapters.pods.local.bodies import buffered_body, check_cap, etag_of, resolve_range
 from agentbox.adapters.pods.local_fs import CONTAINER_TYPE, check_content_type
+from agentbox.adapters.pods.object_preconditions import ObjectPreconditions
 from agentbox.adapters.pods.paths import PodPath, parse_path
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.checks import check_range, decode_cursor, encode_cursor
+from agentbox.adapters.runtime.input_checks import check_range, decode_cursor, encode_cursor
 from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import invalid_value
@@ -69,7 +69,7 @@ class OneFilePods(Adapter):
     ) -> tuple[PodMeta, bool]:  # fmt: skip
         where, wanted, kind = (
             parse_path(path),
-            Conditions(if_match, if_none_match),
+            ObjectPreconditions(if_match, if_none_match),
             check_content_type(content_type),
         )
         content, now = await self._whole(body), self._now()
@@ -104,7 +104,7 @@ class OneFilePods(Adapter):
     ) -> PodMeta:
         where, wanted, changes, now = (
             parse_path(path),
-            Conditions(if_match),
+            ObjectPreconditions(if_match),
             parse_operations(patch, patch_type),
             self._now(),
         )
@@ -119,7 +119,7 @@ class OneFilePods(Adapter):
         return await self._db.write(job)
 
     async def delete(self, path: str, *, if_match: str | None = None) -> None:
-        where, wanted = parse_path(path, "either"), Conditions(if_match)
+        where, wanted = parse_path(path, "either"), ObjectPreconditions(if_match)
 
         def job(db: apsw.Connection) -> None:
             current = _must(db, where.text)

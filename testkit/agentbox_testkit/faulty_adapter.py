@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, Final
 
 from agentbox.adapters.runtime.adapter import Adapter
-from agentbox.contracts.methods import METHODS
+from agentbox.contracts.slot_operations import METHODS
 from agentbox.core.slot_errors import AdapterError, AdapterTimeout, BackendError, SlotUnavailable
 
 FAULTS: Final = ("slow", "flaky", "drop", "duplicate", "truncate")

@@ -23,9 +23,9 @@ from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import parse
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.writer import serialize_lock as lock_bytes
-from agentbox.plan.model import ExceptionPlan, VolumePlan
+from agentbox.plan.model import SecurityExceptionPlan, VolumePlan
 
-WIDER = ExceptionPlan(
+WIDER = SecurityExceptionPlan(
     key="telegram-mirror",
     reason="a test",
     volumes=(VolumePlan(source="t", target="/var/lib/agentbox/t"),),

@@ -11,7 +11,7 @@ from helpers import read_all, sh, until
 from support.api_box import ApiBox
 from support.bot_api import BotApi
 
-from agentbox.box.programs.telegram.chat import Chat, ChatRefused
+from agentbox.box.programs.telegram.chat_sender import ChatRefused, ChatSender
 from agentbox.box.programs.telegram.mirror import Mirror
 from agentbox.client import BoxClient
 
@@ -24,7 +24,10 @@ def service() -> Iterator[BotApi]:
 
 def mirror(box: ApiBox, service: BotApi, place: Path) -> Mirror:
     return Mirror(
-        box.client(), Chat("1:abc", "-42", api=service.url, sleep=lambda _: None), place, "worker"
+        box.client(),
+        ChatSender("1:abc", "-42", api=service.url, sleep=lambda _: None),
+        place,
+        "worker",
     )
 
 

@@ -7,7 +7,7 @@ import pytest
 from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.registry import resolve
-from agentbox.contracts.methods import CONTRACTS, METHODS
+from agentbox.contracts.slot_operations import CONTRACTS, METHODS
 from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import AdapterDisabled, SlotUnavailable

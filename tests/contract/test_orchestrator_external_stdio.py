@@ -10,7 +10,7 @@ import pytest_asyncio
 from agentbox_testkit.contracts.orchestrator import OrchestratorContract
 from support.bridge_box import BridgeBox, crash
 
-from agentbox.client.agent_host.remote import agent_host_client
+from agentbox.client.agent_host.operation_calls import agent_host_client
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

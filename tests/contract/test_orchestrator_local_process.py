@@ -18,7 +18,7 @@ from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents.runs import home
 from agentbox.client.agent_host.connection import connect
 from agentbox.client.agent_host.lifecycle_consumer import consume_record
-from agentbox.client.agent_host.remote import agent_host_client
+from agentbox.client.agent_host.operation_calls import agent_host_client
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.orchestrator import Orchestrator
 from agentbox.core.deadline import Deadline

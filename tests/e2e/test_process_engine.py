@@ -18,7 +18,7 @@ import pytest
 from desk import Desk
 
 from agentbox.box.boot.steps.p1_roots import MIN_FREE_BYTES
-from agentbox.box.supervision.protections import PROCESS_ENGINE_LACKS
+from agentbox.box.supervision.missing_protections import PROCESS_ENGINE_LACKS
 from agentbox.host.engines.process.box_processes import box_pids
 
 UP = ("--engine", "process")

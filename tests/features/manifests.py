@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentbox.manifest.features.exceptions import ExceptionDelta, effective_delta, widenings
 from agentbox.manifest.features.loader import enabled_features
 from agentbox.manifest.features.model import Feature
+from agentbox.manifest.features.security_exceptions import (
+    SecurityExceptionDelta,
+    effective_delta,
+    widenings,
+)
 from agentbox.manifest.load import parse
 from agentbox.manifest.model import Model
 from agentbox.manifest.toml_text import format_toml
@@ -70,7 +74,7 @@ def _blocks(keys: Sequence[str], lost: Sequence[str]) -> str:
     return "".join(said)
 
 
-def _absent(delta: ExceptionDelta) -> tuple[str, ...]:
+def _absent(delta: SecurityExceptionDelta) -> tuple[str, ...]:
     devices = {path for path in delta.devices if not Path(path).exists()}
     return tuple(
         sorted(

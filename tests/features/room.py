@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from agentbox.host.packages.selection import required_files
+from agentbox.host.packages.required_lock_files import required_files
 from agentbox.manifest.features.loader import UNGATED
 from agentbox.plan.lockfile.model import Lock
 

@@ -16,7 +16,7 @@ from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import parse
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.writer import serialize_lock
-from agentbox.plan.model import ExceptionPlan, Plan, TmpfsPlan, VolumePlan
+from agentbox.plan.model import Plan, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.compose import compose
 
 # One feature a gate, without packages: what a key adds does not hang on them.
@@ -32,7 +32,7 @@ GATES = {
     "playwright": "skills = { browser = { playwright = true } }",
     "telegram-mirror": "sovereign_mesh = { telegram_mirror = { enabled = true } }",
 }
-DESKTOP = ExceptionPlan(
+DESKTOP = SecurityExceptionPlan(
     key="desktop",
     reason="the display server needs its socket and runtime directories",
     tmpfs=(
@@ -40,7 +40,7 @@ DESKTOP = ExceptionPlan(
         TmpfsPlan(target="/tmp/.X11-unix", size=1 << 20, mode="1777"),
     ),
 )
-EVERYTHING = ExceptionPlan(
+EVERYTHING = SecurityExceptionPlan(
     key="desktop",
     reason="one of every field that this machine can grant",
     tmpfs=(TmpfsPlan(target="/run/programs", size=1 << 20, mode="0700", exec=True),),
@@ -66,7 +66,7 @@ def rendered(text: str) -> str:
     )
 
 
-def adding(delta: ExceptionPlan, plan: Plan) -> Plan:
+def adding(delta: SecurityExceptionPlan, plan: Plan) -> Plan:
     """The plan with that exception in force."""
     roots = (*plan.writable_roots, *(row.target for row in (*delta.tmpfs, *delta.volumes)))
     return replace(plan, exceptions=(delta,), writable_roots=tuple(sorted(roots)))

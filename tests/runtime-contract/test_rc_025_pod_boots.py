@@ -11,7 +11,7 @@ from harness.outcomes import MANIFEST
 from harness.plans import plan_of
 from harness.pod import SECRETS, Pod
 
-from agentbox.box.supervision.protections import KUBERNETES_LACKS
+from agentbox.box.supervision.missing_protections import KUBERNETES_LACKS
 
 
 def widen(spec: dict[str, Any]) -> None:

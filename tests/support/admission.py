@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from agentbox.agents.admission.admit import admit
-from agentbox.agents.admission.draft import Draft, HostUsage, Inputs, Parent, Requester
+from agentbox.agents.admission.draft import AdmissionInputs, Draft, HostUsage, Parent, Requester
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.paths import Paths
 from support.host_configs import host_config
@@ -64,7 +64,7 @@ CONFIG = host_config(
 NOW = 1_000_000.0
 GIB = 1 << 30
 ROOM = HostUsage(open_files=10_000, disk_free=GIB, disk_size=GIB)
-INPUTS = Inputs(config=CONFIG, now=NOW, usage=ROOM)
+INPUTS = AdmissionInputs(config=CONFIG, now=NOW, usage=ROOM)
 OPERATOR = Requester(principal="urn:op", request_id="1")
 ADMIN = replace(OPERATOR, admin=True)
 LEAD_ITSELF = Requester(principal="urn:agentbox:agent:lead-1", request_id="2")

@@ -23,7 +23,7 @@ from agentbox.sandbox.monitor import disk_usage
 from agentbox.sandbox.monitor.watchdog import Watchdog
 from agentbox.sandbox.seccomp import agent_filter as seccomp
 from agentbox.sandbox.seccomp import bpf
-from agentbox.sandbox.seccomp.syscalls import Machine
+from agentbox.sandbox.seccomp.syscalls import AuditArchitecture
 from agentbox.sandbox.syscalls.buffers import SocketBuffers
 from agentbox.sandbox.syscalls.epoll import EpollHandler
 from agentbox.sandbox.syscalls.inotify import InotifyHandler
@@ -50,7 +50,7 @@ def _disable_filter() -> None:
         setattr(seccomp, name, _NEVER)
     build: Callable[..., bytes] = seccomp.build
 
-    def build_single_abi(machine: Machine, **more: Any) -> bytes:
+    def build_single_abi(machine: AuditArchitecture, **more: Any) -> bytes:
         return build(replace(machine, other_abi=0), **more)
 
     seccomp.build = build_single_abi  # type: ignore[assignment]
@@ -75,7 +75,7 @@ def _disable_reaper() -> None:
         setattr(RulesetHandler, name, _pass_through)
     build: Callable[..., bytes] = seccomp.build
 
-    def build_without_reaper(machine: Machine, **_: Any) -> bytes:
+    def build_without_reaper(machine: AuditArchitecture, **_: Any) -> bytes:
         return build(machine, network=True, forks=False)
 
     seccomp.build = build_without_reaper  # type: ignore[assignment]

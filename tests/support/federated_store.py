@@ -18,7 +18,7 @@ from agentbox.api.mesh.session_callers import box_principal
 from agentbox.contracts.mesh import Registration
 from agentbox.manifest.declarations.options import Options
 from agentbox.mesh.client.host_connection import HostConnection
-from agentbox.mesh.client.instance import Instance
+from agentbox.mesh.client.instance import InstanceIdentity
 from agentbox.mesh.client.session_slots import SessionSlots
 from support import tables
 from support.delivery_store import DeliveryStore
@@ -87,7 +87,7 @@ class _Registrant:
 
     def __init__(self, base: SlotConfig[Options]) -> None:
         self._base = base
-        self.instance, self._boot = Instance(str(uuid4()), os.urandom(32)), str(uuid4())
+        self.instance, self._boot = InstanceIdentity(str(uuid4()), os.urandom(32)), str(uuid4())
 
     async def register(self, url: str) -> SlotConfig[Options]:
         """Return the slot's configuration with the values of the session."""

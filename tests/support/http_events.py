@@ -11,7 +11,7 @@ from typing import Any
 from agentbox.adapters.events.cloudevents import BATCH, cloud_event
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
-from agentbox.adapters.runtime.checks import check_json
+from agentbox.adapters.runtime.input_checks import check_json
 from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.client.async_client.events import AsyncEventsClient
 from agentbox.contracts.events import (

@@ -16,7 +16,7 @@ from agentbox.adapters.pods.local_fs import check_content_type
 from agentbox.adapters.pods.paths import parse_path
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
 from agentbox.adapters.runtime.box_peer import BoxPeer
-from agentbox.adapters.runtime.checks import check_range
+from agentbox.adapters.runtime.input_checks import check_range
 from agentbox.client import pods
 from agentbox.client.async_client.memory import AsyncMemoryClient
 from agentbox.contracts.memory import Hit, MemoryEntry, MemoryStats

@@ -26,7 +26,7 @@ from agentbox.agents.approvals.request import ApprovalRequest as Approval
 from agentbox.agents.authorization import authorization_registry, revoker
 from agentbox.agents.bridge import forward
 from agentbox.agents.config import HostConfig
-from agentbox.agents.registry import denials, presentation as shown
+from agentbox.agents.registry import agent_info as shown, denials
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.denial_classes import load_classes as denial_classes
 from agentbox.agents.registry.store import AgentStore as AgentStore
@@ -40,7 +40,7 @@ from agentbox.agents.states.state import StoredState
 from agentbox.api import endpoints, tasks, tracing
 from agentbox.api.auth.tokens import TokenStore
 from agentbox.api.background.boot_events import event_type as journal_type
-from agentbox.api.endpoints import cloudevents, containers, sockets
+from agentbox.api.endpoints import cloudevents, pod_containers, sockets
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.metrics.http_metrics import HttpMetrics
 from agentbox.api.openapi import document as openapi
@@ -53,12 +53,12 @@ from agentbox.box.readiness.requirement import Requirement
 from agentbox.box.seal import main as seal
 from agentbox.box.seal.explain import Explanation
 from agentbox.box.supervision import sentinel
+from agentbox.box.supervision.boot_event_log import EVENTS as BOOT_EVENTS, BootLog
 from agentbox.box.supervision.boot_record import BootRecord, Posture, PreviousBoot
-from agentbox.box.supervision.events import EVENTS as BOOT_EVENTS, BootLog
+from agentbox.box.supervision.boot_timeline import BootTimeline, PastBoot
 from agentbox.box.supervision.notify import ReadinessNote
-from agentbox.box.supervision.timeline import PastBoot, Timeline
 from agentbox.client import ctl
-from agentbox.contracts import methods as slot_methods, tasks as task_records
+from agentbox.contracts import slot_operations as slot_methods, tasks as task_records
 from agentbox.contracts.agent_host import rpc as operation_rpc
 from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.contracts.agent_host.denials import DenialCounts
@@ -75,7 +75,7 @@ from agentbox.contracts.orchestrator import (
     RunResult,
     StreamItem,
 )
-from agentbox.contracts.records import RECORDS_BY_NAME as HTTP_RECORDS
+from agentbox.contracts.records_by_name import RECORDS_BY_NAME as HTTP_RECORDS
 from agentbox.contracts.registry import ROUTES, SCOPES
 from agentbox.contracts.tokens import NewToken
 from agentbox.core import slot_errors as problems
@@ -95,14 +95,14 @@ from agentbox.gateway.agent_api import (
 )
 from agentbox.gateway.agent_api.mcp import VERSIONS as MCP_VERSIONS, mcp_name as mcp_name
 from agentbox.gateway.llm import app as models
-from agentbox.gateway.llm.gauges import Gauges
+from agentbox.gateway.llm.gateway_counters import GatewayCounters
 from agentbox.gateway.llm.ledger import BudgetLedger as BudgetLedger
 from agentbox.gateway.llm.vendors import gemini
 from agentbox.gateway.proxy import refusals as proxy_answers
 from agentbox.host.cli import commands, manifest_cache, output
 from agentbox.host.cli.main import cli
 from agentbox.host.cli.manifest_diff import KeyChange as ManifestChange
-from agentbox.host.cli.manifest_effects import EffectRow
+from agentbox.host.cli.manifest_effects import ChangedItem
 from agentbox.host.cli.resolved_keys import ResolvedKey
 from agentbox.host.cli.suites.report import Case as TestCase
 from agentbox.host.doctor.catalogue import CHECKS
@@ -155,7 +155,7 @@ from agentbox.sandbox.monitor.watchdog import TreeLimits
 from agentbox.sandbox.spec import Launch, ProcessEnded, ProcessStarted, SyscallDenials
 
 _OF_OTHERS: Final = (autorun_patterns, gemini, gitdir, npm_pack)  # Git's names, npm's, a vendor's
-_HELPERS: Final = (cloudevents, containers, sockets)  # among the endpoints, and none themselves
+_HELPERS: Final = (cloudevents, pod_containers, sockets)  # among the endpoints, and none themselves
 
 
 def _modules(package: ModuleType) -> Iterator[ModuleType]:
@@ -216,18 +216,18 @@ PLACES: Final[Mapping[str, Any]] = {
     "cli verify step": VerifyStep,
     "cli memory reembed": ReembedReport,
     "cli config diff change": ManifestChange,
-    "cli config diff effect": EffectRow,
+    "cli config diff effect": ChangedItem,
     "cli boot explain": Explanation,
     "cli boot history": PastBoot,
     "cli config explain key": ResolvedKey,
     "cli lock change": LockChange,
     "agentbox.lock": Lock,
     "file boot.json": BootRecord,
-    "file boot/records": Timeline,
+    "file boot/records": BootTimeline,
     "file bootstrap.done": sentinel.Sentinel,
     "file files of a layer": LayerEntry,
     "file journal": Event,
-    "file models.json counts": Gauges,
+    "file models.json counts": GatewayCounters,
     "file models.json spent": budget_usage.BudgetUsage,
     "plan.json": Plan,
     "file probes.json": Probe,

@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Any, Final, NamedTuple
 
 from agentbox.agents.admission.admit import Requester, admit
-from agentbox.agents.admission.draft import HostUsage, Inputs, Parent
+from agentbox.agents.admission.draft import AdmissionInputs, HostUsage, Parent
 from agentbox.contracts.orchestrator import AgentSpec, Constraint
 from agentbox.core.paths import Paths
 from agentbox.policy.rights.authorization import PRINCIPAL
@@ -53,7 +53,7 @@ def spawns() -> dict[str, Callable[[], Any]]:
     )
     usage = HostUsage(open_files=10_000, disk_free=_GIB, disk_size=_GIB)
     operator = Requester(principal="urn:operator", request_id="1")
-    inputs = Inputs(config=config, now=time.time(), usage=usage)
+    inputs = AdmissionInputs(config=config, now=time.time(), usage=usage)
     lead = admit(AgentSpec(name="lead", agent="lead"), operator, inputs)
     parent = Parent(
         agent_id="lead",
@@ -69,7 +69,7 @@ def spawns() -> dict[str, Callable[[], Any]]:
     ad_hoc, named = AgentSpec(name="true", argv=("true",)), AgentSpec(name="lead", agent="lead")
     bounds = (Constraint(scope="tool", expires_s=60.0),)
     child = AgentSpec(name="hand", agent="hand", parent_id="lead", constraints=bounds)
-    child_inputs = Inputs(config=config, now=inputs.now, usage=usage, parent=parent)
+    child_inputs = AdmissionInputs(config=config, now=inputs.now, usage=usage, parent=parent)
     itself = Requester(principal=f"{PRINCIPAL}lead", request_id="2")
     return {
         "ad hoc": lambda: admit(ad_hoc, operator, inputs),

@@ -5,8 +5,8 @@ run, with the reason.
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from agentbox.manifest.features.available import AVAILABLE
 from agentbox.manifest.features.model import Feature
+from agentbox.manifest.features.supported_choices import AVAILABLE
 
 Rows = Mapping[str, Mapping[str, Any]]
 _INTRO: Final = """## Results of real runs

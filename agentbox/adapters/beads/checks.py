@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from agentbox.adapters.beads.schedules import Schedule
-from agentbox.adapters.runtime.checks import check_json, check_range, check_size, check_text
+from agentbox.adapters.runtime.input_checks import check_json, check_range, check_size, check_text
 from agentbox.contracts import beads
 from agentbox.contracts.beads import BeadSpec
 from agentbox.core.records.wire import invalid_value

@@ -11,7 +11,7 @@ from agentbox.adapters.beads.postgres.schema import MIGRATIONS
 from agentbox.adapters.beads.sqlite.rows import bead_from_row, ready_sort_key
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.checks import (
+from agentbox.adapters.runtime.input_checks import (
     check_range,
     check_text,
     decode_cursor,

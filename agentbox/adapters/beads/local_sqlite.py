@@ -19,7 +19,7 @@ from agentbox.adapters.beads.sqlite.rows import (
 from agentbox.adapters.beads.sqlite.schema import MIGRATIONS
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Deps, Page, SlotConfig
-from agentbox.adapters.runtime.checks import (
+from agentbox.adapters.runtime.input_checks import (
     check_range,
     check_text,
     decode_cursor,
@@ -34,8 +34,8 @@ from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import JsonValue
 from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.core.storage.damaged_rows import DamagedRows
+from agentbox.core.storage.invalid_utf8_keys import to_bindable
 from agentbox.core.storage.sqlite import Database
-from agentbox.core.storage.stored_keys import to_bindable
 from agentbox.manifest.slot_options import LeaseOptions
 
 T = TypeVar("T")

@@ -10,7 +10,7 @@ from agentbox.adapters.events.delivery.sink import Sink
 from agentbox.adapters.events.delivery.worker import NO_SINK_REASON, DeliveryWorker
 from agentbox.adapters.events.local_jsonl import LocalJsonlEvents
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
-from agentbox.adapters.runtime.checks import check_range
+from agentbox.adapters.runtime.input_checks import check_range
 from agentbox.contracts.events import (
     ALL,
     CONTRACT_VERSION,

@@ -6,12 +6,12 @@ from concurrent.futures import Future
 
 from agentbox.adapters.events.journal.batch import AppendJob
 from agentbox.adapters.events.journal.drafts import create_draft
+from agentbox.adapters.events.journal.foreign_records import draft_from_delivery
 from agentbox.adapters.events.journal.open_journal import DISK_FULL, OpenJournal
-from agentbox.adapters.events.journal.origins import draft_from_delivery
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
 from agentbox.adapters.runtime.agent_quotas import is_agent
-from agentbox.adapters.runtime.checks import check_range, check_text
+from agentbox.adapters.runtime.input_checks import check_range, check_text
 from agentbox.contracts.events import (
     ALL,
     CONTRACT_VERSION,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from agentbox.adapters.runtime.checks import (
+from agentbox.adapters.runtime.input_checks import (
     check_json,
     check_range,
     check_size,

@@ -21,7 +21,12 @@ from agentbox.adapters.memory.postgres.word_index import PgWordIndex, prune_chan
 from agentbox.adapters.memory.sqlite.rows import COLUMNS, EntryDraft, Quotas, entry_from_row
 from agentbox.adapters.memory.swept import SweptMemory
 from agentbox.adapters.runtime.adapter import Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.checks import check_range, check_text, decode_cursor, encode_cursor
+from agentbox.adapters.runtime.input_checks import (
+    check_range,
+    check_text,
+    decode_cursor,
+    encode_cursor,
+)
 from agentbox.adapters.runtime.paging import page_of, page_of_records
 from agentbox.contracts.memory import LIMIT, MAX_KEY, Embedder, Hit, MemoryEntry, MemoryStats
 from agentbox.core.deadline import Deadline

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from agentbox.adapters.runtime.checks import check_json, check_text
+from agentbox.adapters.runtime.input_checks import check_json, check_text
 from agentbox.contracts.memory import MAX_CHOICES, MAX_CONDITIONS
 from agentbox.core.records.wire import invalid_value
 

@@ -23,16 +23,21 @@ from agentbox.adapters.memory.sqlite.vector_index import VectorIndex
 from agentbox.adapters.memory.sqlite.word_index import SqliteWordIndex
 from agentbox.adapters.memory.swept import SWEEP_SECONDS, SweptMemory
 from agentbox.adapters.runtime.adapter import Deps, Page, SlotConfig
-from agentbox.adapters.runtime.checks import check_range, check_text, decode_cursor, encode_cursor
+from agentbox.adapters.runtime.input_checks import (
+    check_range,
+    check_text,
+    decode_cursor,
+    encode_cursor,
+)
 from agentbox.adapters.runtime.paging import page_of, page_of_records
 from agentbox.adapters.runtime.sqlite_adapter import SqliteAdapter
 from agentbox.contracts.memory import LIMIT, MAX_KEY, Embedder, Hit, MemoryEntry, MemoryStats
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar
 from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
+from agentbox.core.storage.invalid_utf8_keys import is_sound, to_bindable
 from agentbox.core.storage.sqlite import Database, closed_error, fetch_one
 from agentbox.core.storage.sqlite_text import each_row
-from agentbox.core.storage.stored_keys import is_sound, to_bindable
 from agentbox.manifest.slot_options import MemoryOptions
 
 T = TypeVar("T")

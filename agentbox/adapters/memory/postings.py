@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from agentbox.adapters.memory.ranking import MAX_WEIGHTED_WORDS
+from agentbox.adapters.memory.rank_fusion import MAX_WEIGHTED_WORDS
 
 MAX_POSTINGS = 16_000_000  # cached postings of 8 bytes
 WORD_OVERHEAD = 100  # overhead of a word, in postings
@@ -38,19 +38,19 @@ class _WordPostings:
 
 
 @dataclass(frozen=True, slots=True)
-class RankedEntries:
+class ScoredEntries:
     """Every entry found, with its score; in no order."""
 
     entries: Any  # int64
     scores: Any  # float64
 
-    def restricted_to(self, entries: Any) -> "RankedEntries":
+    def restricted_to(self, entries: Any) -> "ScoredEntries":
         """Return the entries that are also in `entries`."""
         inside = np.isin(self.entries, entries)
-        return RankedEntries(self.entries[inside], self.scores[inside])
+        return ScoredEntries(self.entries[inside], self.scores[inside])
 
-    def scaled(self, factor: float) -> "RankedEntries":
-        return RankedEntries(self.entries, self.scores * factor)
+    def scaled(self, factor: float) -> "ScoredEntries":
+        return ScoredEntries(self.entries, self.scores * factor)
 
     def best(self, count: int) -> dict[int, float]:
         """Return at least `count` entries if available, including ties with the last one."""
@@ -159,7 +159,7 @@ class Postings:
 
     def rank(
         self, words: Sequence[str], namespaces: Sequence[str], now: int, gain: ScoreGain
-    ) -> RankedEntries:
+    ) -> ScoredEntries:
         """Rank the live entries of the namespaces with any of the words. Only the rarest words add
         to the score."""
         visible = self._visible(namespaces, now)
@@ -183,7 +183,7 @@ class Postings:
             _word, dropped = self._words.popitem(last=False)
             self._cached_count -= WORD_OVERHEAD + len(dropped.positions)
         chosen = np.flatnonzero(matched)
-        return RankedEntries(self._numbers[chosen], scores[chosen])
+        return ScoredEntries(self._numbers[chosen], scores[chosen])
 
     def _visible(self, namespaces: Sequence[str], now: int) -> Any:
         space_ids = [self._names[name] for name in set(namespaces) if name in self._names]

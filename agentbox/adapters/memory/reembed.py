@@ -74,11 +74,11 @@ async def _run_pass(
 
 def _store(cfg: SlotConfig[Any]) -> ReembeddableStore:
     if cfg.use == "external-pg":
-        from agentbox.adapters.memory.postgres.reembed_store import PgVectors
+        from agentbox.adapters.memory.postgres.reembed_store import PgReembedStore
 
-        return PgVectors(cfg)
+        return PgReembedStore(cfg)
     if cfg.use == "local-sqlite":
-        from agentbox.adapters.memory.sqlite.reembed_store import SqliteVectors
+        from agentbox.adapters.memory.sqlite.reembed_store import SqliteReembedStore
 
-        return SqliteVectors(cfg)
+        return SqliteReembedStore(cfg)
     raise AdapterDisabled("cannot rewrite vectors: the memory slot is off", slot="memory")

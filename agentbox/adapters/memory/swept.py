@@ -13,13 +13,13 @@ from agentbox.manifest.slot_options import MemoryOptions
 SWEEP_SECONDS = 30.0  # expired entries are invisible at once and removed within 60 s
 
 
-class Store(Protocol):
+class EntryDatabase(Protocol):
     """The database of the entries."""
 
     async def close(self) -> None: ...
 
 
-D = TypeVar("D", bound=Store)
+D = TypeVar("D", bound=EntryDatabase)
 
 
 class SweptMemory(Adapter, Generic[D]):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentbox.adapters.runtime import context
-from agentbox.adapters.runtime.context import CallContext, Submission
+from agentbox.adapters.runtime.context import CallContext, TaskSubmission
 from agentbox.core.records.wire import from_wire
 
 
@@ -37,7 +37,7 @@ def caller_of(params: Mapping[str, Any]) -> CallContext:
         scopes=frozenset({"admin"}) if params.get("admin") is True else frozenset(),
         session_id=text["session_id"] or None,
         trace_id=text["trace_id"] or None,
-        submission=Submission(
+        submission=TaskSubmission(
             principal=text["submitter"],
             admin=params.get("submitter_admin") is True,
             state_id=text["state_id"],

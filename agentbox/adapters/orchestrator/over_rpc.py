@@ -8,7 +8,7 @@ from agentbox.adapters.orchestrator.attachment import LocalAttachment
 from agentbox.adapters.orchestrator.caller import current_caller
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Health, Page
-from agentbox.client.agent_host.remote import calls_operations
+from agentbox.client.agent_host.operation_calls import calls_operations
 from agentbox.contracts.agent_host.rpc import RpcMethod, rpc_method
 from agentbox.contracts.operations.agents import AGENTS
 from agentbox.contracts.orchestrator import (

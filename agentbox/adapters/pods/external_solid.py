@@ -9,10 +9,10 @@ from weakref import WeakValueDictionary
 
 import httpx
 
-from agentbox.adapters.pods.conditions import Conditions
 from agentbox.adapters.pods.json_patch import JSON_PATCH, apply_patch, essence, parse_operations
 from agentbox.adapters.pods.local.bodies import buffered_body, check_cap, resolve_range, slice_body
 from agentbox.adapters.pods.local_fs import check_content_type
+from agentbox.adapters.pods.object_preconditions import ObjectPreconditions
 from agentbox.adapters.pods.paths import parse_path, valid_names
 from agentbox.adapters.pods.solid.bodies import UploadBody, open_upload
 from agentbox.adapters.pods.solid.capabilities import N3_PATCH, SolidCapabilities, probe_server
@@ -21,7 +21,7 @@ from agentbox.adapters.pods.solid.listing import fetch_page
 from agentbox.adapters.pods.solid.members import ContainerMember
 from agentbox.adapters.pods.solid.responses import CONTAINER_TYPE, is_strong, pod_meta, range_start
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.checks import check_range, decode_cursor, encode_cursor
+from agentbox.adapters.runtime.input_checks import check_range, decode_cursor, encode_cursor
 from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import invalid_value
@@ -274,7 +274,7 @@ class ExternalSolidPods(Adapter):
             body = await self._connection.read_body(response, "patch", self._cap)
             check_cap(len(body), self._cap)
             meta = pod_meta(path, response, len(body))
-            Conditions(if_match).check(path, meta.etag)
+            ObjectPreconditions(if_match).check(path, meta.etag)
             patched = apply_patch(body, meta.content_type, patch_operations)
             if not is_strong(meta.etag):
                 raise UnsupportedPatch(
@@ -320,9 +320,9 @@ class ExternalSolidPods(Adapter):
         try:
             etag = (await self.head(path)).etag
         except NotFound:
-            Conditions(if_match).check(path, None)
+            ObjectPreconditions(if_match).check(path, None)
             return {"If-None-Match": "*"}
-        Conditions(if_match, if_none_match).check(path, etag)
+        ObjectPreconditions(if_match, if_none_match).check(path, etag)
         return {"If-Match": etag or "*"}
 
     async def _with_tag(self, path: str, error: PreconditionFailed) -> PreconditionFailed:

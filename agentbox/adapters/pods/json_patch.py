@@ -6,7 +6,7 @@ from typing import Any
 import jsonpatch
 import jsonpointer
 
-from agentbox.adapters.runtime.checks import check_json
+from agentbox.adapters.runtime.input_checks import check_json
 from agentbox.core.records.json_input import read_json
 from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import PatchFailed, UnsupportedPatch

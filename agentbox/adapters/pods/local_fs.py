@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import Any, TypeVar
 
-from agentbox.adapters.pods.conditions import Conditions
 from agentbox.adapters.pods.json_patch import JSON_PATCH, apply_patch, parse_operations
 from agentbox.adapters.pods.listing import list_members
 from agentbox.adapters.pods.local.bodies import (
@@ -21,9 +20,15 @@ from agentbox.adapters.pods.local.bodies import (
 from agentbox.adapters.pods.local.index import DEFAULT_TYPE, MIGRATIONS, Quota
 from agentbox.adapters.pods.local.store import ObjectStore, StoredObject
 from agentbox.adapters.pods.local.tree import translate_errors
+from agentbox.adapters.pods.object_preconditions import ObjectPreconditions
 from agentbox.adapters.pods.paths import PodPath, parse_path
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
-from agentbox.adapters.runtime.checks import check_range, check_text, decode_cursor, encode_cursor
+from agentbox.adapters.runtime.input_checks import (
+    check_range,
+    check_text,
+    decode_cursor,
+    encode_cursor,
+)
 from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
 from agentbox.core.background.threads import run_in_thread
 from agentbox.core.deadline import Deadline
@@ -113,7 +118,7 @@ class LocalFsPods(Adapter):
         store, pod_path, conditions = (
             self._require_store(),
             parse_path(path),
-            Conditions(if_match, if_none_match),
+            ObjectPreconditions(if_match, if_none_match),
         )
         kind = check_content_type(content_type)
         if isinstance(body, bytes):
@@ -150,14 +155,14 @@ class LocalFsPods(Adapter):
             lambda: store.patch(
                 pod_path,
                 lambda body, kind: apply_patch(body, kind, patch_operations),
-                Conditions(if_match),
+                ObjectPreconditions(if_match),
             )
         )
         return _meta(pod_path, stored)
 
     async def delete(self, path: str, *, if_match: str | None = None) -> None:
         store, pod_path = self._require_store(), parse_path(path, "either")
-        await self._run(lambda: store.delete(pod_path, Conditions(if_match)))
+        await self._run(lambda: store.delete(pod_path, ObjectPreconditions(if_match)))
 
     async def list(
         self, container: str = "", *, limit: int = 100, cursor: str | None = None
@@ -186,7 +191,7 @@ class LocalFsPods(Adapter):
         pod_path: PodPath,
         body: AsyncIterator[bytes],
         kind: str,
-        conditions: Conditions,
+        conditions: ObjectPreconditions,
     ) -> StoredObject:
         """Write a streamed body. Nothing remains of it if the caller is cancelled."""
         stack = ExitStack()

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from agentbox.adapters.runtime.checks import check_text
+from agentbox.adapters.runtime.input_checks import check_text
 from agentbox.core.records.wire import invalid_value
 
 MAX_PATH = 1024  # bytes

@@ -8,8 +8,8 @@ from typing import ClassVar
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
 from agentbox.adapters.runtime.box_peer import BoxPeer, RepeatingPeer
-from agentbox.adapters.runtime.checks import check_range
 from agentbox.adapters.runtime.http_connection import ReplyLost
+from agentbox.adapters.runtime.input_checks import check_range
 from agentbox.client.async_client.agents import AsyncAgentsClient
 from agentbox.client.async_client.attach import AsyncAttached
 from agentbox.client.errors import ApiError, BoxUnreachable

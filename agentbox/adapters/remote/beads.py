@@ -9,8 +9,8 @@ from agentbox.adapters.beads.principal_mapping import PrincipalMapping
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
 from agentbox.adapters.runtime.box_peer import BoxPeer, RepeatingPeer
-from agentbox.adapters.runtime.checks import check_range, check_text, json_text
 from agentbox.adapters.runtime.http_connection import ReplyLost
+from agentbox.adapters.runtime.input_checks import check_range, check_text, json_text
 from agentbox.client.async_client.beads import AsyncBeadsClient
 from agentbox.contracts import beads
 from agentbox.contracts.beads import ALL, Bead, BeadFilter, BeadSpec, Claim

@@ -9,7 +9,7 @@ from agentbox.core.deadline import Deadline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Submission:
+class TaskSubmission:
     """A task that the control plane starts: its submitter, whether the submitter has scope admin,
     and the state of its attempts."""
 
@@ -34,7 +34,7 @@ class CallContext:
         False  # the created bead is the session: a task, identified by its bead id
     )
     deadline: Deadline | None = None
-    submission: Submission | None = None  # set by the control plane only
+    submission: TaskSubmission | None = None  # set by the control plane only
     # privacy classes that were masked in this caller's input
     redacted: set[str] = field(default_factory=set, compare=False)
 

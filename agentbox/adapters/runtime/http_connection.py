@@ -13,7 +13,7 @@ from agentbox.adapters.runtime.adapter import SlotConfig
 from agentbox.client.async_client.api_caller import LIMITS
 from agentbox.core.slot_errors import AdapterTimeout, BackendError, SlotUnavailable
 from agentbox.manifest.declarations.options import Options
-from agentbox.manifest.slot_options import TrustAnchor
+from agentbox.manifest.slot_options import TlsOptions
 
 MAX_ATTEMPTS = 3  # for idempotent calls
 RETRY_PAUSE_SECONDS = 0.1
@@ -52,7 +52,7 @@ def reply_timeout(cfg: SlotConfig[Options], method: str, seconds: float) -> Adap
 
 
 def create_transport(
-    cfg: SlotConfig[TrustAnchor], endpoint: str, *, max_idle: int
+    cfg: SlotConfig[TlsOptions], endpoint: str, *, max_idle: int
 ) -> httpx.AsyncHTTPTransport:
     """Create the transport to a slot's endpoint with its trust anchor and at most `max_idle` idle
     connections. Raises BackendError if the address is not allowed."""
@@ -67,7 +67,7 @@ def create_transport(
     return httpx.AsyncHTTPTransport(verify=ssl_context_of(cfg) or True, limits=limits)
 
 
-def ssl_context_of(cfg: SlotConfig[TrustAnchor]) -> ssl.SSLContext | None:
+def ssl_context_of(cfg: SlotConfig[TlsOptions]) -> ssl.SSLContext | None:
     """Return the slot's TLS context; None for the default trust anchors."""
     authority = cfg.options.ca_file
     return (

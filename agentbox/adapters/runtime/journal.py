@@ -28,7 +28,7 @@ class _AgentQuota(Protocol):
     def agent_refusal(self) -> AdapterError | None: ...
 
 
-class Journal:
+class BestEffortJournal:
     """Skips a slot that is off, and counts `agentbox_journal_lost_total{reason}` if the slot is
     down.
 

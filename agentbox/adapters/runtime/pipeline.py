@@ -10,13 +10,13 @@ from typing import Any, Protocol
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, SlotConfig, SlotName
 from agentbox.adapters.runtime.agent_quotas import is_agent
-from agentbox.adapters.runtime.journal import Journal
+from agentbox.adapters.runtime.journal import BestEffortJournal
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.observe import SlotCall, observe_call, outcome_of
 from agentbox.adapters.runtime.off import Off
 from agentbox.adapters.runtime.spans import NoTracing, Tracing
-from agentbox.contracts.methods import SLOTS
 from agentbox.contracts.operation import Operation
+from agentbox.contracts.slot_operations import SLOTS
 from agentbox.core.canonical import canonical_json
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import invalid_value, to_wire
@@ -62,7 +62,7 @@ class PipelineDeps:
 
     metrics: Metrics
     guard: Redactor
-    journal: Journal
+    journal: BestEffortJournal
     events_required: bool
     spans: Tracing = field(default_factory=NoTracing)
 

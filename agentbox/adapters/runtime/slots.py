@@ -11,13 +11,13 @@ from agentbox.adapters.runtime.adapter import (
     SlotName,
     slot_config,
 )
-from agentbox.adapters.runtime.journal import Journal
+from agentbox.adapters.runtime.journal import BestEffortJournal
 from agentbox.adapters.runtime.lifecycle import OpenFailed, SlotLifecycle, SlotStatus
 from agentbox.adapters.runtime.pipeline import Pipeline, PipelineDeps
 from agentbox.adapters.runtime.proxy import proxy_for
+from agentbox.adapters.runtime.slot_timeouts import SlotTimeouts
 from agentbox.adapters.runtime.spans import NoTracing, Tracing
-from agentbox.adapters.runtime.timing import Timing
-from agentbox.client.agent_host.remote import RpcPeer, agent_host_client
+from agentbox.client.agent_host.operation_calls import RpcPeer, agent_host_client
 from agentbox.contracts.beads import Beads
 from agentbox.contracts.events import Events
 from agentbox.contracts.memory import Memory
@@ -45,16 +45,16 @@ class Slots:
         deps: Deps,
         guard: Redactor,
         *,
-        timing: Timing | None = None,
+        timing: SlotTimeouts | None = None,
         spans: Tracing | None = None,
     ) -> None:
-        self._timing = timing or Timing()
+        self._timing = timing or SlotTimeouts()
         self._subscribers: list[Callable[[], None]] = []
         self._lifecycles = {
             slot: SlotLifecycle(configs[slot], deps, self._timing, self._on_slot_change)
             for slot in SLOTS
         }
-        self.journal = Journal(self._lifecycles["events"], deps.metrics)
+        self.journal = BestEffortJournal(self._lifecycles["events"], deps.metrics)
         pipeline_deps = PipelineDeps(
             metrics=deps.metrics,
             guard=guard,
@@ -187,7 +187,7 @@ def create_slots(
     paths: Paths,
     deps: Deps,
     *,
-    timing: Timing | None = None,
+    timing: SlotTimeouts | None = None,
     spans: Tracing | None = None,
     secrets: SecretsReader | None = None,
 ) -> Slots:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from agentbox.adapters.orchestrator import checks
+from agentbox.adapters.orchestrator import spec_checks
 from agentbox.agents.admission.definitions import resolve_definition
-from agentbox.agents.admission.draft import Draft, Inputs, Requester, Step
+from agentbox.agents.admission.draft import AdmissionInputs, Draft, Requester, Step
 from agentbox.agents.admission.grants import (
     apply_constraints,
     resolve_policy,
@@ -19,13 +19,13 @@ from agentbox.core.slot_errors import InvalidTransition, NotFound
 __all__ = ["STEPS", "UNCOUNTED", "Requester", "admit"]
 
 
-def check_form(draft: Draft, _inputs: Inputs) -> Draft:
+def check_form(draft: Draft, _inputs: AdmissionInputs) -> Draft:
     """Raises ValidationError for a spec that no host can start."""
-    checks.check_form(draft.spec)
+    spec_checks.check_form(draft.spec)
     return draft
 
 
-def resolve_parent(draft: Draft, inputs: Inputs) -> Draft:
+def resolve_parent(draft: Draft, inputs: AdmissionInputs) -> Draft:
     """Raises NotFound, InvalidTransition for a parent that has ended, QuotaExceeded below
     `max_depth`."""
     agent_id, parent = draft.spec.parent_id, inputs.parent
@@ -60,7 +60,7 @@ UNCOUNTED: Final = STEPS[:-1]  # for a program of agent-host itself, which takes
 
 
 def admit(
-    spec: AgentSpec, requester: Requester, inputs: Inputs, steps: Sequence[Step] = STEPS
+    spec: AgentSpec, requester: Requester, inputs: AdmissionInputs, steps: Sequence[Step] = STEPS
 ) -> Draft:
     """The agent that may be started. The only random part are the ids of its grants. Raises the
     slot errors for an agent that may not be started, or not now."""

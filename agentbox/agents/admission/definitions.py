@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from dataclasses import fields, replace
 from typing import Any, Final
 
-from agentbox.adapters.orchestrator.checks import check_program
-from agentbox.agents.admission.draft import TASK_PREFIX, Draft, Inputs
+from agentbox.adapters.orchestrator.spec_checks import check_program
+from agentbox.agents.admission.draft import TASK_PREFIX, AdmissionInputs, Draft
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.slot_errors import PermissionDenied, SpawnError
 from agentbox.manifest.tables.agents import AgentTable
@@ -16,7 +16,7 @@ DEFAULT_PROFILE: Final = AgentTable.profile
 _MANIFEST_FIELDS: Final = ("argv", "profile", "cwd", "env", "restart", "workspace")
 
 
-def resolve_definition(draft: Draft, inputs: Inputs) -> Draft:
+def resolve_definition(draft: Draft, inputs: AdmissionInputs) -> Draft:
     """Fill in every open field of the spec. With `agent`, the manifest defines command, directory,
     policy and restarts; a single run has its own restarts and stdin. An ad hoc program needs an
     argv and cannot be started by agents. Raises ValidationError, PermissionDenied, SpawnError
@@ -29,7 +29,7 @@ def resolve_definition(draft: Draft, inputs: Inputs) -> Draft:
     return replace(draft, spec=spec, table=table, ceiling=table.limits)
 
 
-def _ad_hoc_spec(draft: Draft, inputs: Inputs) -> AgentSpec:
+def _ad_hoc_spec(draft: Draft, inputs: AdmissionInputs) -> AgentSpec:
     spec, requester = draft.spec, draft.requester
     if requester.is_agent:
         raise _denied(

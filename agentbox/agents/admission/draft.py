@@ -62,7 +62,7 @@ class HostUsage:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inputs:
+class AdmissionInputs:
     """Everything that decides beside spec and requester. `now` in Unix seconds; `once`: the agent
     is a one-shot run; `parent` is None if the spec names none, or one that does not exist."""
 
@@ -87,4 +87,4 @@ class Draft:
     grant_set: GrantSet = field(default_factory=GrantSet)
 
 
-Step = Callable[[Draft, Inputs], Draft]
+Step = Callable[[Draft, AdmissionInputs], Draft]

@@ -5,16 +5,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from agentbox.agents.admission.draft import Draft, Inputs
+from agentbox.agents.admission.draft import AdmissionInputs, Draft
 from agentbox.agents.config import HostConfig
 from agentbox.contracts.orchestrator import AgentSpec, Constraint, Limits
 from agentbox.core.slot_errors import PermissionDenied, SpawnError, ValidationError
-from agentbox.manifest.tables.agents import LlmTable
+from agentbox.manifest.tables.agents import ModelBudgetTable
 from agentbox.plan.tables import AgentPlan
 from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.patterns.scopes import is_pattern
 from agentbox.policy.policy import Policy
-from agentbox.policy.profiles import ChainError, profiles
+from agentbox.policy.profiles import PolicyChainError, profiles
 from agentbox.policy.rights import delegation
 from agentbox.policy.rights.authorization import PRINCIPAL, Budget, Right
 from agentbox.policy.rights.grant_set import Grant, GrantSet
@@ -25,7 +25,7 @@ _MAX_LISTED: Final = 3
 _INHERITED_LIMITS: Final = ("memory", "cpu", "pids", "fds", "tmp", "branch_disk")
 
 
-def resolve_policy(draft: Draft, inputs: Inputs) -> Draft:
+def resolve_policy(draft: Draft, inputs: AdmissionInputs) -> Draft:
     """Raises SpawnError (stage profile, secrets)."""
     spec, table = draft.spec, draft.table
     resolved = _resolve_profile(spec, inputs.config)
@@ -56,7 +56,7 @@ def resolve_policy(draft: Draft, inputs: Inputs) -> Draft:
     return replace(draft, grant_set=grant_set)
 
 
-def apply_constraints(draft: Draft, inputs: Inputs) -> Draft:
+def apply_constraints(draft: Draft, inputs: AdmissionInputs) -> Draft:
     """Expiry, counts and rates that a caller sets; they only restrict. A secret is matched by scope
     env and its name. Raises ValidationError for a constraint that matches no grant, and for a count
     or rate on a grant that the kernel enforces, which cannot count."""
@@ -76,7 +76,7 @@ def apply_constraints(draft: Draft, inputs: Inputs) -> Draft:
     return replace(draft, grant_set=replace(draft.grant_set, grants=grants, secrets=secrets))
 
 
-def restrict_to_parent(draft: Draft, inputs: Inputs) -> Draft:
+def restrict_to_parent(draft: Draft, inputs: AdmissionInputs) -> Draft:
     """Restrict grants and limits to those of the parent. Raises PermissionDenied for what the
     parent does not hold, and for an agent that may not start this child."""
     requester, parent = draft.requester, draft.parent
@@ -105,7 +105,7 @@ def restrict_to_parent(draft: Draft, inputs: Inputs) -> Draft:
 def _resolve_profile(spec: AgentSpec, config: HostConfig) -> ResolvedPolicy:
     try:
         resolved = resolve(spec.profile, config.policies)
-    except (ChainError, PatternError) as error:
+    except (PolicyChainError, PatternError) as error:
         raise _unknown_profile(spec, config) from error
     if resolved.is_unrestricted and not config.dev:
         raise _unknown_profile(spec, config)
@@ -125,7 +125,7 @@ def _budget(policy: Policy, table: AgentPlan | None) -> Budget | None:
     """None if the policy permits no model."""
     if not any(grant.scope == "llm" for grant in policy.permissions):
         return None
-    return Budget(**vars(LlmTable() if table is None else table.llm))
+    return Budget(**vars(ModelBudgetTable() if table is None else table.llm))
 
 
 def _secret_grant(name: str) -> Grant:

@@ -2,7 +2,7 @@
 
 from dataclasses import fields, replace
 
-from agentbox.agents.admission.draft import Draft, HostUsage, Inputs
+from agentbox.agents.admission.draft import AdmissionInputs, Draft, HostUsage
 from agentbox.contracts.orchestrator import Limits
 from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.policy.limits.registry import FREE_RESERVE
@@ -11,7 +11,7 @@ from agentbox.policy.limits.reserve import FILES, FILES_PER_AGENT, TASKS_PER_AGE
 _LIMIT_NAMES = tuple(field.name for field in fields(Limits))
 
 
-def effective_limits(draft: Draft, inputs: Inputs) -> Draft:
+def effective_limits(draft: Draft, inputs: AdmissionInputs) -> Draft:
     """Every limit set: the requested value, else the ceiling. Exceeding one requires scope admin,
     else QuotaExceeded."""
     wall = "run_wall_seconds" if inputs.once else "agent_wall_seconds"
@@ -33,7 +33,7 @@ def effective_limits(draft: Draft, inputs: Inputs) -> Draft:
     return replace(draft, limits=Limits(**effective))
 
 
-def check_capacity(draft: Draft, inputs: Inputs) -> Draft:
+def check_capacity(draft: Draft, inputs: AdmissionInputs) -> Draft:
     """Raises QuotaExceeded if the host has no room for another agent, or its table none for another
     instance."""
     config, usage = inputs.config, inputs.usage

@@ -13,7 +13,7 @@ from agentbox.agents.approvals.request import (
     digest_of,
     format_parameters,
 )
-from agentbox.agents.registry.event_record import LifecycleEvent
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.registry.store import AgentStore
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import (

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Literal, Self, get_args
 
 from agentbox.core import clock
-from agentbox.core.visible import escape_invisible
+from agentbox.core.visible_text import escape_invisible
 
 ApprovalState = Literal["waiting", "approved", "denied", "used"]
 KINDS: Final = ("tool", "host", "spawn")

@@ -9,8 +9,8 @@ from typing import Any
 import structlog
 
 from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.runs import injected_env
 from agentbox.agents.runs.agent_runner import AgentRunner
 from agentbox.core.slot_errors import AdapterError, InvalidTransition, NotFound

@@ -6,7 +6,7 @@ import time
 from collections import Counter
 
 from agentbox.agents.admission.admit import Requester, admit
-from agentbox.agents.admission.draft import HostUsage, Inputs, Parent
+from agentbox.agents.admission.draft import AdmissionInputs, HostUsage, Parent
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.states.state import StoredState
@@ -45,11 +45,11 @@ def admit_agent(
     return entry, state
 
 
-def gather_inputs(host: HostState, spec: AgentSpec, *, once: bool) -> Inputs:
+def gather_inputs(host: HostState, spec: AgentSpec, *, once: bool) -> AdmissionInputs:
     """The host as of now, with the plan that was applied last."""
     host.config = host.live_config.apply(host.config)
     parent = None if spec.parent_id is None else host.entries.get(spec.parent_id)
-    return Inputs(
+    return AdmissionInputs(
         config=host.config,
         now=time.time(),
         once=once,

@@ -30,7 +30,7 @@ class _RuleRate:
 
 
 @dataclass
-class AgentRate:
+class DenialRate:
     """Rate of one agent. Times are of a monotonic clock. A rule without denials for a minute starts
     a new burst."""
 

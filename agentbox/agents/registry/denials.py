@@ -16,12 +16,12 @@ from typing import Any, Final
 
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.denial_classes import DenialClass, DenialClassifier
-from agentbox.agents.registry.denial_rates import EVENT_SECONDS, AgentRate
-from agentbox.agents.registry.event_record import LifecycleEvent
+from agentbox.agents.registry.denial_rates import EVENT_SECONDS, DenialRate
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.contracts.agent_host.denials import DenialCount, DenialCounts
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.slot_errors import PermissionDenied, QuotaExceeded, SpawnError
-from agentbox.core.visible import escape_invisible
+from agentbox.core.visible_text import escape_invisible
 
 LAYERS: Final = ("proxy", "gateway", "agent-api", "spawn", "reaper")
 OTHER: Final = "other"
@@ -63,7 +63,7 @@ class DenialLedger:
         self._names: set[str] = set()
         self._rules: defaultdict[str, set[str]] = defaultdict(set)
         self._unreported: dict[DenialKey, _Unreported] = {}
-        self._rates: dict[str, AgentRate] = {}  # by agent id
+        self._rates: dict[str, DenialRate] = {}  # by agent id
         self._ready: list[LifecycleEvent] = []
         self._reporter: asyncio.Task[None] | None = None
         self._flushing = False  # ignore the rates
@@ -188,7 +188,7 @@ class DenialLedger:
         )
         if key[0]:
             now = time.monotonic()
-            self._rates.setdefault(key[0], AgentRate(now)).on_denied(key[4:], now)
+            self._rates.setdefault(key[0], DenialRate(now)).on_denied(key[4:], now)
         self._wake.set()
         if self._reporter is None or self._reporter.done():
             self._reporter = asyncio.create_task(self._report(), name="denials")
@@ -242,7 +242,7 @@ class DenialLedger:
         return self._rates[key[0]].due(key[4:], now) if key[0] else now
 
     def _pop_events(
-        self, keys: list[DenialKey], rate: AgentRate, now: float
+        self, keys: list[DenialKey], rate: DenialRate, now: float
     ) -> list[LifecycleEvent]:
         """One event per key of an agent, or one summary of all."""
         events: list[LifecycleEvent] = []

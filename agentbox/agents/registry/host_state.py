@@ -14,7 +14,7 @@ from agentbox.agents.config import HostConfig
 from agentbox.agents.live_config import LiveConfig
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.denials import DenialLedger
-from agentbox.agents.registry.event_record import LifecycleEvent
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.registry.store import AgentStore
 from agentbox.agents.review.reviews import ReviewManager
 from agentbox.agents.states.registry import StateRegistry

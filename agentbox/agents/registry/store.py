@@ -10,9 +10,9 @@ from typing import Any, TypeVar
 import apsw
 
 from agentbox.agents.approvals.request import ApprovalRequest as Approval
-from agentbox.agents.registry import event_record
+from agentbox.agents.registry import lifecycle_event_record
 from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.registry.event_record import LifecycleEvent
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.states import state
 from agentbox.agents.states.state import StoredState
 from agentbox.contracts.orchestrator import AgentHandle
@@ -139,7 +139,7 @@ class AgentStore:
             for row in rows:
                 db.execute("INSERT OR REPLACE INTO agents VALUES (?, ?, ?)", row)
             state.mark_used(db, ended_states, now)
-            event_record.append(db, events, moment)
+            lifecycle_event_record.append(db, events, moment)
 
         await self._database.write(job)
 
@@ -195,7 +195,10 @@ class AgentStore:
             if last == [(None,)]:
                 break
             lines = await self._read_rows(
-                ", ".join(event_record.COLUMNS), source, values, event_record.decode_line
+                ", ".join(lifecycle_event_record.COLUMNS),
+                source,
+                values,
+                lifecycle_event_record.decode_line,
             )
             after = last[0][0]
         return list(lines)

@@ -9,13 +9,13 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from agentbox.agents.review.aliases import mark_autorun
 from agentbox.agents.review.autorun import (
     IN_REPOSITORY,
     autorun_reason,
     fold_name,
     is_bare_repository,
 )
+from agentbox.agents.review.autorun_links import mark_autorun
 from agentbox.agents.review.baseline import BaselineEntry
 from agentbox.agents.review.branch_files import hash_file, open_agent_directory, open_entry
 from agentbox.agents.review.change import FileChange, FileState, SkippedPath

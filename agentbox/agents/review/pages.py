@@ -10,12 +10,12 @@ from typing import Any, Final
 from agentbox.agents.review.apply import file_state
 from agentbox.agents.review.branch_files import open_entry
 from agentbox.agents.review.change import FileChange, FileState, Review
-from agentbox.agents.review.escaping import MAX_BYTES, diff
+from agentbox.agents.review.escaped_diff import MAX_BYTES, diff
 from agentbox.agents.review.journal import DIRECTORY_FLAGS, open_parent
 from agentbox.core import clock
 from agentbox.core.linux.path_opener import open_directory
 from agentbox.core.records.wire import to_json
-from agentbox.core.visible import escape_invisible
+from agentbox.core.visible_text import escape_invisible
 
 MAX_PAGE: Final = 1_000
 MAX_CHANGES_BYTES: Final = 4 << 20  # as JSON; the message that carries a page is limited

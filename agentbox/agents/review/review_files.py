@@ -17,7 +17,7 @@ from agentbox.agents.runs.confinement import resolve_in_box
 from agentbox.core.files.atomic import read_json, replace
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import BackendError, NotFound
-from agentbox.core.visible import escape_invisible
+from agentbox.core.visible_text import escape_invisible
 
 SEALED: Final = "sealed"
 _BASELINE_FILE, _REVIEW_FILE, _COMMIT_FILE = "start.jsonl", "review.json", "commit.json"

@@ -9,7 +9,7 @@ from typing import Any, Final
 import structlog
 
 from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.registry.event_record import LifecycleEvent
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.review import branch, pages
 from agentbox.agents.review.apply import Conflicts
 from agentbox.agents.review.branch import Branch, ReportProgress
@@ -25,7 +25,7 @@ from agentbox.core.slot_errors import (
     SpawnError,
     ValidationError,
 )
-from agentbox.core.visible import escape_invisible
+from agentbox.core.visible_text import escape_invisible
 from agentbox.policy.profiles import UNRESTRICTED
 
 log = structlog.get_logger()

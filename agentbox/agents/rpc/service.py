@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from agentbox.agents.canaries import CanaryRunner
+from agentbox.agents.canaries import SandboxCanaryRunner
 from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.agents.registry.host_state import HostState
-from agentbox.agents.rpc.hosted_agents import HostedAgents
-from agentbox.agents.rpc.hosted_services import HostedServices
+from agentbox.agents.rpc.agent_host_service import AgentHostService
+from agentbox.agents.rpc.host_orchestrator import HostOrchestrator
 from agentbox.contracts.orchestrator import CONTRACT_VERSION
 from agentbox.core.rpc.session import Method, Session
 from agentbox.core.slot_errors import NotFound, PermissionDenied
@@ -42,9 +42,9 @@ class Service:
 
     host: HostState
     registry: AgentRegistry
-    canaries: CanaryRunner
-    agents: HostedAgents
-    services: HostedServices
+    canaries: SandboxCanaryRunner
+    agents: HostOrchestrator
+    services: AgentHostService
     methods: "Mapping[str, Method[Service]]" = field(repr=False)
     token: str | None = field(repr=False)  # None: the connection itself authenticates the caller
     capabilities: tuple[str, ...] = CAPABILITIES

@@ -11,8 +11,8 @@ from typing import Any
 import structlog
 
 from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.runs import exits, home, restart
 from agentbox.agents.runs.confinement import workspace_path
 from agentbox.agents.runs.launch_spec import build_launch

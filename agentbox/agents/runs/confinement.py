@@ -21,7 +21,7 @@ from agentbox.sandbox.confinement import Confinement
 
 
 @dataclass(frozen=True, kw_only=True)
-class PathBindings:
+class PathVariables:
     """Paths that the variables of a policy stand for. `private`: directories of this agent alone;
     `program`: the program it runs, "" for none; `objects`: git object directories that its branch
     borrows from."""
@@ -33,7 +33,7 @@ class PathBindings:
 
 
 def build_confinement(
-    entry: AgentRecord, config: HostConfig, path_bindings: PathBindings
+    entry: AgentRecord, config: HostConfig, path_bindings: PathVariables
 ) -> Confinement:
     """Raises SpawnError (stage profile)."""
     paths = config.paths

@@ -9,7 +9,7 @@ from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.review.branch import Branch
 from agentbox.agents.runs import home, injected_env
 from agentbox.agents.runs.confinement import (
-    PathBindings,
+    PathVariables,
     build_confinement,
     protected_dirs,
     resolve_in_box,
@@ -18,7 +18,7 @@ from agentbox.agents.runs.confinement import (
 )
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, open_directory
 from agentbox.core.slot_errors import SpawnError
-from agentbox.policy.rights import environment
+from agentbox.policy.rights import gateway_environment
 from agentbox.sandbox.launcher.orphans import MARK
 from agentbox.sandbox.spec import Launch
 
@@ -61,7 +61,7 @@ def build_launch(
         resolve_program(entry.spec.argv[0], cwd, env, config),
         branch.objects if branch else (),
     )
-    path_bindings = PathBindings(
+    path_bindings = PathVariables(
         workspace=workspace, private=(home_dir, temp), program=program, objects=objects
     )
     return Launch(
@@ -101,7 +101,7 @@ def _environment(
         **fixed,
         **injected_env.build_variables(entry, time.time()),
         **injected_env.write_secrets(entry, config.paths, temp, time.time()),
-        **environment.agent_environment(
+        **gateway_environment.agent_environment(
             entry.grant_set,
             token,
             config.gateway_port,

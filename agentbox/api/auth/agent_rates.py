@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 from agentbox.contracts.routes.route import Route
 from agentbox.core.slot_errors import RateLimited
 from agentbox.policy.limits.registry import WRITE_RATE

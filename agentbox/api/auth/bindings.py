@@ -4,7 +4,7 @@ of events.
 
 from collections.abc import Mapping, Sequence
 
-from agentbox.api.auth.access import Caller, Check
+from agentbox.api.auth.authentication import Caller, Check
 from agentbox.core.slot_errors import PermissionDenied
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 from agentbox.contracts.routes.route import Route
 from agentbox.core.http.problems import invalid
 from agentbox.core.slot_errors import PermissionDenied

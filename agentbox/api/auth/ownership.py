@@ -5,7 +5,7 @@ started. A caller that is not an agent owns all.
 from collections.abc import Mapping
 from dataclasses import replace
 
-from agentbox.api.auth.access import Caller, Check
+from agentbox.api.auth.authentication import Caller, Check
 from agentbox.contracts.beads import Bead, BeadFilter, Beads
 from agentbox.contracts.orchestrator import AgentInfo
 from agentbox.core.slot_errors import PermissionDenied

@@ -2,7 +2,7 @@
 
 import time
 
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 from agentbox.core.slot_errors import RateLimited
 
 

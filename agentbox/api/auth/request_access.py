@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 
-from agentbox.api.auth.access import ANONYMOUS, Authenticator, Caller, require
 from agentbox.api.auth.agent_rates import AgentWriteLimiter
+from agentbox.api.auth.authentication import ANONYMOUS, Authenticator, Caller, require
 from agentbox.api.auth.on_behalf import resolve_on_behalf
 from agentbox.api.auth.rates import RequestLimiter
 from agentbox.api.mesh.session_callers import SESSION

@@ -13,8 +13,8 @@ from typing import Any
 import apsw
 import structlog
 
-from agentbox.adapters.runtime.checks import check_range
-from agentbox.api.auth.access import Caller
+from agentbox.adapters.runtime.input_checks import check_range
+from agentbox.api.auth.authentication import Caller
 from agentbox.contracts.tokens import (
     BOUND,
     GRANTABLE,

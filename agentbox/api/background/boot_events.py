@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from agentbox.box.supervision.events import read_events_from
+from agentbox.box.supervision.boot_event_log import read_events_from
 from agentbox.box.supervision.sentinel import read_sentinel
 from agentbox.contracts.events import NewEvent
 from agentbox.core.slot_errors import AdapterError, ValidationError, ValueTooLarge

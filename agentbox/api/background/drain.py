@@ -16,8 +16,8 @@ from agentbox.api.plan_source import PlanSource
 from agentbox.api.tasks.run import ENDED
 from agentbox.api.tasks.runner import TaskRunner
 from agentbox.box.readiness.evaluator import Evaluator
-from agentbox.box.supervision.events import BootLog
-from agentbox.box.supervision.shutdown import mark_clean
+from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.current_boot import mark_clean
 from agentbox.contracts.orchestrator import LIMIT, SHUTDOWN_GRACE, AgentHandle, AgentInfo
 from agentbox.core.errors import AgentboxError
 from agentbox.core.slot_errors import AdapterError

@@ -15,8 +15,8 @@ from agentbox.api.boot_facts import BootFacts
 from agentbox.api.plan_source import PlanSource
 from agentbox.box.posture.drift import posture_drift
 from agentbox.box.posture.promised import promised_controls
+from agentbox.box.supervision.boot_event_log import BootLog
 from agentbox.box.supervision.boot_record import PostureDrift
-from agentbox.box.supervision.events import BootLog
 from agentbox.core.background.daemon_threads import DaemonThreadRunner
 from agentbox.core.background.tasks import log_failures
 from agentbox.core.paths import Paths

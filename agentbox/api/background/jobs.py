@@ -8,8 +8,8 @@ from agentbox.adapters.runtime.slots import Slots
 from agentbox.api.background.agent_events import journal_agent_events
 from agentbox.api.background.autostart import autostart, autostart_names
 from agentbox.api.background.background_work import Job
-from agentbox.api.background.canaries import CanaryWatcher
 from agentbox.api.background.denials import follow_denials
+from agentbox.api.background.sandbox_canaries import SandboxCanaryWatcher
 from agentbox.api.background.state_sweep import sweep
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.plan_source import PlanSource
@@ -23,7 +23,7 @@ def make_jobs(
     boot_id: str,
     slots: Slots,
     metrics: BoxMetrics,
-    canaries: CanaryWatcher,
+    canaries: SandboxCanaryWatcher,
     ready_once: asyncio.Event,
 ) -> Mapping[str, Job]:
     """By the names under which failures are logged. `ready_once` is set when the box is ready for

@@ -4,7 +4,7 @@ import asyncio
 
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.box.readiness.evaluator import Evaluator, Verdict
-from agentbox.box.supervision.events import BootLog
+from agentbox.box.supervision.boot_event_log import BootLog
 
 
 class ReadinessChanges:

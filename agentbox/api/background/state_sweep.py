@@ -7,7 +7,7 @@ from typing import Final
 import structlog
 
 from agentbox.adapters.runtime.slots import Slots
-from agentbox.api import states
+from agentbox.api import state_data
 from agentbox.api.plan_source import PlanSource
 from agentbox.core.slot_errors import AdapterError
 
@@ -39,7 +39,7 @@ async def _remove_due(slots: Slots, keep_days: int) -> bool:
     failed = 0
     for state in due:
         try:
-            await states.remove_detached(slots, state, _REMOVED_BY, report_empty=False)
+            await state_data.remove_detached(slots, state, _REMOVED_BY, report_empty=False)
         except AdapterError as error:
             failed += 1
             _log.warning("state not removed", state_id=state.state_id, reason=error.message)

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 from agentbox.adapters.runtime.adapter import SlotName
-from agentbox.box.supervision.hooks import Hooks
+from agentbox.box.supervision.fault_hooks import FaultHooks
 from agentbox.core import clock
 from agentbox.core.slot_errors import SlotUnavailable
 
 
-def slot_open_hook(hooks: Hooks) -> Callable[[SlotName], Awaitable[None]]:
+def slot_open_hook(hooks: FaultHooks) -> Callable[[SlotName], Awaitable[None]]:
     """The hook awaited before a slot opens. Without test hooks it does nothing."""
 
     async def before_open(slot: SlotName) -> None:

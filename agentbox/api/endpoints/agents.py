@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from starlette.responses import Response
 
 from agentbox.adapters.runtime import context
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 from agentbox.api.auth.ownership import check_agent
 from agentbox.api.endpoints.sockets import AttachmentSocket
 from agentbox.contracts.operations.agents import NewAgent

@@ -1,6 +1,6 @@
 """Approvals over HTTP; agent-host stores them."""
 
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.approvals import Approval, Approvals, Verdict
 

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agentbox.adapters.runtime.context import as_caller, current
-from agentbox.api.auth.access import Caller, require
-from agentbox.api.auth.naming import resolve_principal
+from agentbox.api.auth.authentication import Caller, require
 from agentbox.api.auth.ownership import BeadOwnership, agent_tag
+from agentbox.api.auth.write_attribution import resolve_principal
 from agentbox.contracts.beads import Bead, BeadFilter, Beads, Claim, NewBead, Outcome
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonValue

@@ -8,7 +8,7 @@ from typing import Any
 
 from agentbox.api.background.apply import ManifestApplier
 from agentbox.api.background.drain import Drain
-from agentbox.box.supervision.events import read_events
+from agentbox.box.supervision.boot_event_log import read_events
 from agentbox.contracts.box import Applied, Draining
 from agentbox.core.files.atomic import read_json
 from agentbox.core.paths import Paths
@@ -43,7 +43,7 @@ class BoxHandlers:
 
 def _boot(paths: Paths, boot_id: str) -> dict[str, Any]:
     # Its records take some milliseconds to define: few readers pay for them, not each start.
-    from agentbox.box.supervision.timeline import boot_report
+    from agentbox.box.supervision.boot_timeline import boot_report
 
     return {
         "record": read_json(paths.boot_record),

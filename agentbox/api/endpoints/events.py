@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from starlette.responses import Response
 
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 from agentbox.api.auth.bindings import bound_source
-from agentbox.api.auth.naming import check_type, resolve_principal
+from agentbox.api.auth.write_attribution import check_type, resolve_principal
 from agentbox.api.background.approver_presence import SCOPE
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES, parse_delivered, parse_events
 from agentbox.api.http.request import ApiRequest

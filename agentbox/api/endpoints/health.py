@@ -23,7 +23,7 @@ class DriftRows(Protocol):
     def rows(self) -> Sequence[PostureDrift]: ...
 
 
-class Drainable(Protocol):
+class DrainStatus(Protocol):
     """Whether the box drains."""
 
     @property
@@ -44,7 +44,7 @@ class HealthReporter:
         slots: Slots,
         mesh: MeshRole,
         drift: DriftRows,
-        drain: Drainable,
+        drain: DrainStatus,
         ready_once: asyncio.Event,
         *,
         dev: bool,

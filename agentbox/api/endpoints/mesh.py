@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 from agentbox.api.http.request import ApiRequest
 from agentbox.api.mesh.mesh_role import MeshRole
 from agentbox.contracts.mesh import (

@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from agentbox.adapters.runtime.context import current
 from agentbox.api.auth.bindings import check_pod
-from agentbox.api.endpoints.containers import CONTAINER_LINKS, FORMS, OBJECT_LINKS
+from agentbox.api.endpoints.pod_containers import CONTAINER_LINKS, FORMS, OBJECT_LINKS
 from agentbox.api.http.query import query_value
 from agentbox.api.http.request import ApiRequest
 from agentbox.api.plan_source import PlanSource

@@ -1,6 +1,6 @@
 """Reviews over HTTP, forwarded to the agent host, which stores the branches and decides."""
 
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.reviews import CommitBody, Committed, Discarded, ReviewPage, Reviews
 

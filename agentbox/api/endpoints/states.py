@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentbox.adapters.runtime.slots import Slots
-from agentbox.api import states
-from agentbox.api.auth.access import Caller, require
+from agentbox.api import state_data
+from agentbox.api.auth.authentication import Caller, require
 from agentbox.api.plan_source import PlanSource
 from agentbox.contracts.states import (
     ADOPTED_NAME,
@@ -38,7 +38,7 @@ class StateHandlers:
         names: list[str] = []
         if legacy:
             require(caller, ("admin",))
-            names = await states.legacy_names(self._slots)
+            names = await state_data.legacy_names(self._slots)
         return States(
             items=rows[:limit],
             next_cursor=rows[limit - 1].state_id if len(rows) > limit else None,
@@ -50,8 +50,8 @@ class StateHandlers:
         state = await self._slots.agent_host.get_state(
             id, principal=caller.principal, admin=caller.has_scope("admin")
         )
-        location = states.state_location(state.state_id)
-        contents = await states.count_contents(self._slots, location)
+        location = state_data.state_location(state.state_id)
+        contents = await state_data.count_contents(self._slots, location)
         return {**to_wire(state), "holds": to_wire(contents)}
 
     async def remove(self, caller: Caller, id: str) -> StateHolds:
@@ -59,7 +59,9 @@ class StateHandlers:
         state = await self._slots.agent_host.remove_state(
             id, principal=caller.principal, admin=caller.has_scope("admin")
         )
-        return await states.remove_detached(self._slots, state, caller.principal, report_empty=True)
+        return await state_data.remove_detached(
+            self._slots, state, caller.principal, report_empty=True
+        )
 
     async def adopt(self, caller: Caller, source: AdoptBody) -> Mapping[str, Any]:
         """409 `name-taken` where that name has another state. May be repeated after an
@@ -69,10 +71,10 @@ class StateHandlers:
         state = await self._slots.agent_host.adopt_state(
             name=source.name, source=source.source, principal=caller.principal
         )
-        moved = await states.move(
+        moved = await state_data.move(
             self._slots,
-            states.legacy_location(source.source),
-            states.state_location(state.state_id),
+            state_data.legacy_location(source.source),
+            state_data.state_location(state.state_id),
         )
         data = {
             "state_id": state.state_id,
@@ -95,5 +97,5 @@ class StateHandlers:
             raise NotFound(
                 f"cannot find the agent {agent} in the manifest", resource="agent", id=agent
             )
-        if body.source not in await states.legacy_names(self._slots):
+        if body.source not in await state_data.legacy_names(self._slots):
             raise NotFound(f"cannot find {body.source}", resource="state", id=body.source)

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from agentbox.api.auth.access import Caller, require
+from agentbox.api.auth.authentication import Caller, require
 from agentbox.api.tasks.runner import TaskRunner
 from agentbox.contracts.tasks import TaskBody
 from agentbox.core.http.responses import EventStreamResponse

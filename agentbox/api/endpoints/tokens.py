@@ -1,7 +1,7 @@
 """Named tokens over HTTP. Only the response that creates a token contains its value."""
 
-from agentbox.adapters.runtime.journal import Journal
-from agentbox.api.auth.access import Caller
+from agentbox.adapters.runtime.journal import BestEffortJournal
+from agentbox.api.auth.authentication import Caller
 from agentbox.api.auth.tokens import TokenStore
 from agentbox.contracts.tokens import CreatedToken, NewToken, Token, Tokens
 
@@ -9,7 +9,7 @@ from agentbox.contracts.tokens import CreatedToken, NewToken, Token, Tokens
 class TokenHandlers:
     """Each change is journalled."""
 
-    def __init__(self, tokens: TokenStore, journal: Journal) -> None:
+    def __init__(self, tokens: TokenStore, journal: BestEffortJournal) -> None:
         self._tokens, self._journal = tokens, journal
 
     async def list_tokens(self) -> Tokens:

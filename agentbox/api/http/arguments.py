@@ -7,10 +7,10 @@ from dataclasses import replace
 from inspect import Parameter
 from typing import Any
 
-from agentbox.api.auth.naming import resolve_principal
+from agentbox.api.auth.write_attribution import resolve_principal
 from agentbox.api.http.query import query_value
 from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.operation import Member, Operation
+from agentbox.contracts.operation import Operation, RequestMember
 from agentbox.contracts.resource import Resource, placement_of, split_annotation
 from agentbox.core.ids import uuid7
 from agentbox.core.records.wire import Record
@@ -87,7 +87,7 @@ def _given_argument(resource: Resource, row: Operation) -> str:
     return ""
 
 
-def _record(argument: Parameter, members: list[Member], row: Operation) -> _Read:
+def _record(argument: Parameter, members: list[RequestMember], row: Operation) -> _Read:
     """A record whose members are sent instead of it."""
     kind, _ = split_annotation(argument.annotation)
     parts = [(one.record_field, _value(one, row)) for one in members]
@@ -98,7 +98,7 @@ def _record(argument: Parameter, members: list[Member], row: Operation) -> _Read
     return read
 
 
-def _value(member: Member, row: Operation) -> _Read:
+def _value(member: RequestMember, row: Operation) -> _Read:
     if member.place == "path":
         return lambda request, _: request.parameters[member.name]
     if member.place == "query":
@@ -113,7 +113,7 @@ def _value(member: Member, row: Operation) -> _Read:
     return lambda _, body: getattr(body, member.name)
 
 
-def _in_query(member: Member, row: Operation) -> _Read:
+def _in_query(member: RequestMember, row: Operation) -> _Read:
     """`Last-Event-ID` of a reconnecting reader precedes the position in the query."""
     value = query_value(member)
     if not row.is_stream or member.name != "since":
@@ -126,7 +126,7 @@ def _in_query(member: Member, row: Operation) -> _Read:
     return read
 
 
-def _in_header(member: Member, row: Operation) -> _Read:
+def _in_header(member: RequestMember, row: Operation) -> _Read:
     """A request without an id gets a new one."""
     if member.name == IDEMPOTENCY_HEADER:
         return lambda request, _: request.idempotency_key() or uuid7()

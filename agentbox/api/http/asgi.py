@@ -11,27 +11,27 @@ from starlette.websockets import WebSocket
 
 from agentbox.api.auth.request_access import RequestAccess
 from agentbox.api.http.endpoint import Endpoint, is_unread
-from agentbox.api.http.handler import Group
+from agentbox.api.http.handler import EndpointGroup
 from agentbox.api.http.livez import LivezShortcut, Uptime
 from agentbox.api.metrics.http_metrics import UNMATCHED, HttpMetrics
 from agentbox.api.plan_source import PlanSource
 from agentbox.contracts.operations.box import PAGES
 from agentbox.contracts.registry import RESOURCES
 from agentbox.contracts.routes.route import Route
-from agentbox.core.http.middleware import CountRequest, CrowdingLimit, RequestContext
+from agentbox.core.http.middleware import CountRequest, OverloadMiddleware, RequestContextMiddleware
 from agentbox.core.http.responses import problem_response
 from agentbox.core.http.routing import PathRoute
 from agentbox.core.slot_errors import AdapterError, NotFound
 
 
-class Applications:
+class ApplicationFactory:
     """Makes the application of a listener from what serves each resource."""
 
     def __init__(
         self,
         access: RequestAccess,
         plans: PlanSource,
-        groups: Mapping[str, Group],
+        groups: Mapping[str, EndpointGroup],
         uptime: Uptime,
         metrics: HttpMetrics,
     ) -> None:
@@ -42,7 +42,7 @@ class Applications:
         """Serves the operations of one listener. On that of the API, `/livez` is answered before
         any other check.
         """
-        middleware = [Middleware(RequestContext, _counter(self._metrics))]
+        middleware = [Middleware(RequestContextMiddleware, _counter(self._metrics))]
         if listener == "api":
             middleware.insert(0, Middleware(LivezShortcut, self._uptime, self._metrics))
         endpoints = [
@@ -57,7 +57,7 @@ class Applications:
             exception_handlers={AdapterError: _respond},
         )
         application.router.redirect_slashes = False  # a path that ends with / is another resource
-        application.router.default = CrowdingLimit(_unmatched(self._access))
+        application.router.default = OverloadMiddleware(_unmatched(self._access))
         return application
 
 
@@ -86,7 +86,9 @@ def make_routes(endpoints: Iterable[RoutedEndpoint]) -> list[PathRoute]:
             probes.add(route.path)
     return [
         PathRoute(
-            path.replace("*}", ":path}"), methods, Middleware(CrowdingLimit, probe=path in probes)
+            path.replace("*}", ":path}"),
+            methods,
+            Middleware(OverloadMiddleware, probe=path in probes),
         )
         for path, methods in paths.items()
     ]

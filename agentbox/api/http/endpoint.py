@@ -8,10 +8,10 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agentbox.adapters.runtime.context import CallContext, as_caller
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 from agentbox.api.auth.request_access import RequestAccess
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES as CLOUD_TYPES
-from agentbox.api.http.handler import Group, OperationHandler
+from agentbox.api.http.handler import EndpointGroup, OperationHandler
 from agentbox.api.http.query import parse_query
 from agentbox.api.http.request import ApiRequest
 from agentbox.api.plan_source import PlanSource
@@ -31,7 +31,7 @@ class Endpoint:
         self,
         access: RequestAccess,
         plans: PlanSource,
-        group: Group,
+        group: EndpointGroup,
         resource: Resource,
         row: Operation,
     ) -> None:

@@ -7,7 +7,7 @@ from typing import Any, get_args, get_origin
 
 from starlette.responses import Response
 
-from agentbox.api.auth.access import Check
+from agentbox.api.auth.authentication import Check
 from agentbox.api.http.arguments import ArgumentReader
 from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.operation import Operation
@@ -18,7 +18,7 @@ _CONTEXT = frozenset({"caller", "request"})
 
 
 @dataclass(frozen=True)
-class Group:
+class EndpointGroup:
     """What serves the operations of a resource: the method of `endpoints` with the name of the
     operation, else that of `slot`. A method gets the arguments of the operation by name, and the
     caller if it names it; one that names `request` may leave out arguments. Its result is a record
@@ -37,7 +37,7 @@ class OperationHandler:
     not handed on, or a call of an agent that nothing checks.
     """
 
-    def __init__(self, group: Group, resource: Resource, row: Operation) -> None:
+    def __init__(self, group: EndpointGroup, resource: Resource, row: Operation) -> None:
         self._row = row
         result = resource.signature(row.name).return_annotation
         self._creates = get_origin(result) is tuple and get_args(result)[1:] == (bool,)

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, get_origin
 from urllib.parse import parse_qsl
 
-from agentbox.contracts.operation import Member
+from agentbox.contracts.operation import RequestMember
 from agentbox.contracts.resource import split_annotation
 from agentbox.core.http.problems import invalid
 from agentbox.core.records.json_input import read_json
@@ -33,7 +33,7 @@ def parse_query(raw: bytes, names: Collection[str]) -> dict[str, str]:
     return query
 
 
-def query_value(member: Member) -> Callable[[Mapping[str, str]], Any]:
+def query_value(member: RequestMember) -> Callable[[Mapping[str, str]], Any]:
     """Reads one parameter of a query; the default when it is absent. Raises ValidationError."""
     name, parse = member.name, _parser(member)
 
@@ -48,7 +48,7 @@ def query_value(member: Member) -> Callable[[Mapping[str, str]], Any]:
     return read
 
 
-def _parser(member: Member) -> Parser:
+def _parser(member: RequestMember) -> Parser:
     """A list is one text, separated by commas; an object is a JSON document."""
     kind, keywords = split_annotation(member.annotation)
     pointer = f"?{member.name}"

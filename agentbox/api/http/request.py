@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 from agentbox.api.http.query import INTEGER
 from agentbox.contracts.routes.route import Route
 from agentbox.core.http.body import BodyReader

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from agentbox.adapters.runtime.journal import Journal
+from agentbox.adapters.runtime.journal import BestEffortJournal
 from agentbox.api.boot_facts import BootFacts
 from agentbox.api.plan_source import PlanSource
 from agentbox.box.supervision.slot_credentials import slot_secrets
@@ -22,7 +22,7 @@ def make_mesh_host(
     plans: PlanSource,
     paths: Paths,
     boot: BootFacts,
-    journal: Journal,
+    journal: BestEffortJournal,
     registry: "CollectorRegistry",
 ) -> "Host | None":
     """None unless the mode is host; its modules are imported only then."""

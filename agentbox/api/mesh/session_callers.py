@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 
 if TYPE_CHECKING:
     from agentbox.mesh.host.host import Host

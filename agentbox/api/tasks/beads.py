@@ -3,7 +3,7 @@
 import re
 from typing import Any
 
-from agentbox.adapters.orchestrator.checks import check_form, check_program
+from agentbox.adapters.orchestrator.spec_checks import check_form, check_program
 from agentbox.contracts.beads import Bead
 from agentbox.contracts.orchestrator import MAX_RUN_SECONDS, AgentInfo, ExitRecord
 from agentbox.contracts.task_records import Task, TaskState

@@ -10,7 +10,7 @@ from typing import Any, Self
 
 import structlog
 
-from agentbox.adapters.runtime.context import CallContext, Submission, current
+from agentbox.adapters.runtime.context import CallContext, TaskSubmission, current
 from agentbox.core.files.atomic import replace_json, sync_directory
 from agentbox.core.ids import new_trace_id
 
@@ -50,9 +50,11 @@ class SpoolEntry:
         return None if self.input is None else base64.b64decode(self.input)
 
     @property
-    def submission(self) -> Submission:
+    def submission(self) -> TaskSubmission:
         """The principal and the state with which its agent is started."""
-        return Submission(principal=self.submitter, admin=self.submitter_admin, state_id=self.ref)
+        return TaskSubmission(
+            principal=self.submitter, admin=self.submitter_admin, state_id=self.ref
+        )
 
     def context(self) -> CallContext:
         """The context of calls for this task: with its session and trace."""

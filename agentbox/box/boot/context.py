@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from agentbox.box.supervision.boot_event_log import BootLog
 from agentbox.box.supervision.boot_record import Posture, PostureDrift, PreviousBoot
-from agentbox.box.supervision.events import BootLog
-from agentbox.box.supervision.hooks import Hooks
+from agentbox.box.supervision.fault_hooks import FaultHooks
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
 from agentbox.plan.names import TARGET_VARIABLE
@@ -34,7 +34,7 @@ class Context:
     stale: tuple[PostureDrift, ...] = ()  # this container was made for another manifest
     posture: Posture = field(default_factory=Posture)
     previous: PreviousBoot = field(default_factory=PreviousBoot)
-    hooks: Hooks = field(default_factory=Hooks)
+    hooks: FaultHooks = field(default_factory=FaultHooks)
     optional_missing: tuple[str, ...] = ()
 
     @property

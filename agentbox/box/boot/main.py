@@ -21,9 +21,9 @@ from agentbox.box.boot.steps import (
     p4_workspace,
     p5_artifacts,
 )
-from agentbox.box.supervision.events import read_events
+from agentbox.box.supervision.boot_event_log import read_events
+from agentbox.box.supervision.boot_timeline import store_timeline
 from agentbox.box.supervision.notify import notify
-from agentbox.box.supervision.timeline import store_timeline
 from agentbox.core.linux import procfs
 from agentbox.core.paths import Paths, environment
 from agentbox.plan.names import BOOTSTRAP, STAGE_B, STAGE_VARIABLE

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from agentbox.box.boot.context import Context
 from agentbox.box.supervision.boot_record import BootRecord
-from agentbox.box.supervision.protections import absent_protections
+from agentbox.box.supervision.missing_protections import absent_protections
 from agentbox.core import clock
 from agentbox.core.canonical import digest
 from agentbox.core.linux import procfs

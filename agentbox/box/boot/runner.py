@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentbox.box.boot.context import Context
-from agentbox.box.supervision.events import BootLog
+from agentbox.box.supervision.boot_event_log import BootLog
 from agentbox.core.canonical import canonical_json
 from agentbox.core.errors import AgentboxError
 from agentbox.core.linux import procfs

@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from agentbox.box.posture import fingerprint
-from agentbox.box.posture.extra import extra_devices, extra_mounts
 from agentbox.box.posture.promised import READ_ONLY, WRITABLE, groups, tmpfs_flags, tmpfs_text
+from agentbox.box.posture.unplanned_mounts import extra_devices, extra_mounts
 from agentbox.box.supervision.boot_record import Posture, PostureDrift
 from agentbox.core.linux import capabilities, procfs
 from agentbox.core.linux.mountinfo import Mount, containing_mount, mounts

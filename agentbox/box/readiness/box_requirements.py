@@ -12,7 +12,7 @@ from agentbox.box.readiness.requirements.programs import ProgramsRequirement
 from agentbox.box.readiness.requirements.sandbox import SandboxRequirement
 from agentbox.box.readiness.requirements.sentinel import SentinelRequirement
 from agentbox.box.supervision.boot_record import read_boot_record
-from agentbox.box.supervision.hooks import Hooks
+from agentbox.box.supervision.fault_hooks import FaultHooks
 from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
@@ -61,13 +61,13 @@ def make_requirements(
     slots: Callable[[], Mapping[str, SlotState]],
     recorded_sentinel: Callable[[], str | None],
     canaries: Callable[[], CanaryReport | None] | None = None,
-    hooks: Hooks | None = None,
+    hooks: FaultHooks | None = None,
 ) -> BoxRequirements:
     """`plan` is the plan in force; `recorded_sentinel` the hash of `boot.sealed` in the journal,
     None without one; `canaries` the last results of agent-host's canaries, where the box confines
     agents.
     """
-    hooks = hooks or Hooks()
+    hooks = hooks or FaultHooks()
     record = read_boot_record(paths)
     sentinel = SentinelRequirement(paths, boot_id, plan.digest, recorded_sentinel)
     artifacts = ArtifactsRequirement(

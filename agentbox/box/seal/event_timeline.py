@@ -7,13 +7,13 @@ seal is used.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from agentbox.box.supervision.timeline import Failure, PhaseSpan, ProgramSpan, Timeline
+from agentbox.box.supervision.boot_timeline import BootFailure, BootTimeline, PhaseSpan, ProgramSpan
 from agentbox.core import clock
 
 Event = Mapping[str, Any]
 
 
-def timeline_from_events(events: Iterable[Event]) -> Timeline | None:
+def timeline_from_events(events: Iterable[Event]) -> BootTimeline | None:
     """The timeline of the last boot in the log; None without a boot. Times count from
     `BootstrapStarted`.
     """
@@ -24,7 +24,7 @@ def timeline_from_events(events: Iterable[Event]) -> Timeline | None:
     begin = _ms(first)
     sealed = _find(boot_events, "BootstrapCompleted")
     starting = _find(boot_events, "SupervisorStarting")
-    return Timeline(
+    return BootTimeline(
         boot_id=str(first["boot_id"]),
         started_at=str(first["time"]),
         plan_digest=str(first.get("plan_digest", "")),
@@ -72,13 +72,13 @@ def _programs(events: Sequence[Event], begin: float) -> tuple[ProgramSpan, ...]:
     )
 
 
-def _failure(events: Sequence[Event]) -> Failure | None:
+def _failure(events: Sequence[Event]) -> BootFailure | None:
     failed = _find(events, "BootstrapFailed")
     if failed:
-        return Failure(str(failed["phase"]), str(failed["reason"]))
+        return BootFailure(str(failed["phase"]), str(failed["reason"]))
     timeout = _find(events, "BootstrapSealTimeout")
     return (
-        Failure("seal", f"timed out waiting for {', '.join(timeout['waiting_for'])}")
+        BootFailure("seal", f"timed out waiting for {', '.join(timeout['waiting_for'])}")
         if timeout
         else None
     )

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
-from agentbox.box.supervision.timeline import PhaseSpan, ProgramSpan, Timeline
+from agentbox.box.supervision.boot_timeline import BootTimeline, PhaseSpan, ProgramSpan
 from agentbox.plan.names import BOOTSTRAP
 
 BAR_WIDTH = 32
@@ -37,7 +37,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class ChainLink:
+class CriticalChainSection:
     """One section of the critical chain; each starts where the previous one ends."""
 
     name: str
@@ -53,14 +53,14 @@ class ChainLink:
 class Explanation:
     boot_id: str
     rows: tuple[Row, ...]
-    chain: tuple[ChainLink, ...]
+    chain: tuple[CriticalChainSection, ...]
     sentence: str
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def explain(timeline: Timeline) -> Explanation:
+def explain(timeline: BootTimeline) -> Explanation:
     """The explanation, with rows ordered by start time."""
     last = _last_ready(timeline)
     chain = _chain(timeline, last)
@@ -78,7 +78,7 @@ def explain(timeline: Timeline) -> Explanation:
     return Explanation(timeline.boot_id, tuple(rows), chain, _summary(timeline, chain, last))
 
 
-def _last_ready(timeline: Timeline) -> ProgramSpan | None:
+def _last_ready(timeline: BootTimeline) -> ProgramSpan | None:
     """The required program that was ready last, or one that never was."""
     required = [span for span in timeline.programs if span.required and span.spawn_ms is not None]
     return max(
@@ -92,7 +92,7 @@ def _is_critical(span: PhaseSpan, last: ProgramSpan | None) -> bool:
     return not span.id.startswith("B") or (last is not None and last.name == BOOTSTRAP)
 
 
-def _chain(timeline: Timeline, last: ProgramSpan | None) -> tuple[ChainLink, ...]:
+def _chain(timeline: BootTimeline, last: ProgramSpan | None) -> tuple[CriticalChainSection, ...]:
     """From the start of PID 1 to the seal: engine and interpreter, phases of Stage A, supervisord,
     the last program, the seal.
     """
@@ -110,7 +110,7 @@ def _chain(timeline: Timeline, last: ProgramSpan | None) -> tuple[ChainLink, ...
     return _links(milestones)
 
 
-def _links(milestones: Sequence[tuple[str, float | None]]) -> tuple[ChainLink, ...]:
+def _links(milestones: Sequence[tuple[str, float | None]]) -> tuple[CriticalChainSection, ...]:
     """Process start times have a resolution of 10 ms, so an end is never earlier than the previous
     one.
     """
@@ -119,12 +119,14 @@ def _links(milestones: Sequence[tuple[str, float | None]]) -> tuple[ChainLink, .
         if end is None:
             break
         end = max(end, start)
-        links.append(ChainLink(name, round(start, 1), round(end, 1)))
+        links.append(CriticalChainSection(name, round(start, 1), round(end, 1)))
         start = end
     return tuple(links)
 
 
-def _summary(timeline: Timeline, chain: Sequence[ChainLink], last: ProgramSpan | None) -> str:
+def _summary(
+    timeline: BootTimeline, chain: Sequence[CriticalChainSection], last: ProgramSpan | None
+) -> str:
     if timeline.failure is not None:
         return f"Not sealed: {timeline.failure.reason}."
     if timeline.sealed_ms is None:
@@ -188,7 +190,7 @@ def bar(start: float, end: float, total: float) -> str:
     return f"{'':{first}}{'#' * length}".ljust(BAR_WIDTH)
 
 
-def _latest(timeline: Timeline) -> float:
+def _latest(timeline: BootTimeline) -> float:
     ends = [span.start_ms + span.ms for span in timeline.phases]
     ends += [span.ready_ms for span in timeline.programs if span.ready_ms is not None]
     return max(ends, default=0.0)

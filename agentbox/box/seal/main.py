@@ -14,12 +14,12 @@ from agentbox.box.boot.runner import read_phases, report_failure
 from agentbox.box.seal.program_watcher import ProgramDied, ProgramReady, ProgramWatcher, TimedOut
 from agentbox.box.seal.readiness_poller import http_ok
 from agentbox.box.seal.sealed_timeline import sealed_timeline
+from agentbox.box.supervision.boot_event_log import BootLog
 from agentbox.box.supervision.boot_record import BootRecord, read_boot_record
-from agentbox.box.supervision.events import BootLog
+from agentbox.box.supervision.boot_timeline import BootFailure, store_timeline
 from agentbox.box.supervision.program_failures import last_program_failure
 from agentbox.box.supervision.rpc import SupervisorClient
 from agentbox.box.supervision.sentinel import SealedPhase, SealedProgram, Sentinel, write_sentinel
-from agentbox.box.supervision.timeline import Failure, store_timeline
 from agentbox.core import clock
 from agentbox.core.linux import procfs
 from agentbox.core.paths import Paths
@@ -102,17 +102,17 @@ class Seal:
                 waiting_for=list(timeout.waiting),
                 timeout_seconds=self._timeout,
             )
-            failure = Failure(PHASE, f"timed out waiting for {', '.join(timeout.waiting)}")
+            failure = BootFailure(PHASE, f"timed out waiting for {', '.join(timeout.waiting)}")
         except ProgramDied as death:
             reason, fix = last_program_failure(self._paths, death.name)
-            failure = Failure(
+            failure = BootFailure(
                 PHASE,
                 f"cannot seal the boot: required program {death.name} ended "
                 f"({reason or death.reason})",
             )
             report_failure(self._log, PHASE, BootError(failure.reason, fix or _LOGS_FIX))
         except BootError as error:
-            failure = Failure(PHASE, error.message)
+            failure = BootFailure(PHASE, error.message)
             report_failure(self._log, PHASE, error)
         else:
             self._write_sentinel(plan, watcher, ready_programs, last_ready)

@@ -3,7 +3,7 @@
 from agentbox.box.boot.runner import read_phases
 from agentbox.box.seal.program_watcher import ProgramReady, ProgramWatcher
 from agentbox.box.supervision.boot_record import BootRecord
-from agentbox.box.supervision.timeline import Failure, PhaseSpan, ProgramSpan, Timeline
+from agentbox.box.supervision.boot_timeline import BootFailure, BootTimeline, PhaseSpan, ProgramSpan
 from agentbox.core.linux import procfs
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan, Program
@@ -16,14 +16,14 @@ def sealed_timeline(
     plan: Plan,
     watcher: ProgramWatcher,
     sealed: float | None,
-    failure: Failure | None,
-) -> Timeline:
+    failure: BootFailure | None,
+) -> BootTimeline:
     """`sealed` is a time of CLOCK_BOOTTIME in seconds, None when the seal failed."""
     phases = tuple(
         PhaseSpan(row["id"], _since_start(record, row["start"]), row["ms"], row["budget_ms"])
         for row in read_phases(paths)
     )
-    return Timeline(
+    return BootTimeline(
         boot_id=record.boot_id,
         started_at=record.started_at,
         plan_digest=plan.digest,

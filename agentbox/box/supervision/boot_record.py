@@ -6,8 +6,8 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from agentbox.box.supervision.events import BootLog
-from agentbox.box.supervision.hooks import Hooks
+from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.fault_hooks import FaultHooks
 from agentbox.core.errors import AgentboxError
 from agentbox.core.files.atomic import read_json, replace_json
 from agentbox.core.paths import Paths
@@ -74,7 +74,7 @@ class BootRecord:
     target: str = ""  # kubernetes, when its renderer set it
     protections_absent: tuple[str, ...] = ()
     optional_missing: tuple[str, ...] = ()  # ids of optional probes that failed in phase 5
-    hooks: Hooks = field(default_factory=Hooks)
+    hooks: FaultHooks = field(default_factory=FaultHooks)
     schema: int = 1
 
     def write(self, paths: Paths) -> None:
@@ -123,6 +123,6 @@ def _parse_record(document: dict[str, Any]) -> BootRecord:
             "previous": PreviousBoot(**document["previous"]),
             "protections_absent": tuple(document["protections_absent"]),
             "optional_missing": tuple(document["optional_missing"]),
-            "hooks": Hooks.from_json(document["hooks"]),
+            "hooks": FaultHooks.from_json(document["hooks"]),
         }
     )

@@ -1,7 +1,7 @@
 """Reasons of programs that cannot start, recorded where `up` and the seal read them."""
 
+from agentbox.box.supervision.boot_event_log import read_events
 from agentbox.box.supervision.boot_record import read_boot_record
-from agentbox.box.supervision.events import read_events
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from agentbox.box.supervision.boot_event_log import STAGE
 from agentbox.box.supervision.boot_record import Posture, PreviousBoot
-from agentbox.box.supervision.events import STAGE
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.core.files.atomic import replace, sync_directory
 from agentbox.core.paths import Paths

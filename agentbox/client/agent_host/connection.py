@@ -5,7 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from agentbox.client.agent_host.remote import agent_host_client
+from agentbox.client.agent_host.operation_calls import agent_host_client
 from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.agent_host.rpc import RpcMethod
 from agentbox.contracts.orchestrator import CONTRACT_VERSION

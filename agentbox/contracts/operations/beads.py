@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from agentbox.contracts.beads import Beads, NewBead
-from agentbox.contracts.operation import OWN, Member, read, tool, write
+from agentbox.contracts.operation import OWN, RequestMember, read, tool, write
 from agentbox.contracts.resource import Resource
 
 _NEW: Mapping[str, Any] = {
@@ -97,7 +97,7 @@ BEADS = Resource(
             body="CloseBody",
             body_text="A claimed bead needs its lease id, or the scope admin without "
             "`force` = false.",
-            extra=(Member(name="force", annotation=bool | None, required=False),),
+            extra=(RequestMember(name="force", annotation=bool | None, required=False),),
             idempotent=True,
             redact=("/note", "/result/**"),
             agent=tool(

@@ -6,7 +6,7 @@ from functools import partial
 
 from agentbox.contracts import operation
 from agentbox.contracts.arguments import Cursor, PageSize
-from agentbox.contracts.operation import OWN, Member
+from agentbox.contracts.operation import OWN, RequestMember
 from agentbox.contracts.pods import PodEndpoints, Pods
 from agentbox.contracts.resource import Resource
 
@@ -14,8 +14,8 @@ _PATH = "/v1/pods/{path*}"
 _CONDITIONS = ("If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since")
 # The part of a container's members that a reader asks for.
 MEMBERS = (
-    Member(name="limit", annotation=PageSize, required=False, default=100),
-    Member(name="cursor", annotation=Cursor, required=False),
+    RequestMember(name="limit", annotation=PageSize, required=False, default=100),
+    RequestMember(name="cursor", annotation=Cursor, required=False),
 )
 _read = partial(operation.read, deadline_s=30)
 _write = partial(

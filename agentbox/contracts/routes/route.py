@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agentbox.contracts.operation import Member
+from agentbox.contracts.operation import RequestMember
 from agentbox.contracts.routes.request_line import RequestLine, path_parameters, rest_parameter
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
@@ -40,7 +40,7 @@ class Route:
     socket: bool = False
     media: Literal["json", "any"] = "json"
     listener: Literal["api", "metrics"] = "api"
-    members: tuple[Member, ...] = field(default=(), repr=False)
+    members: tuple[RequestMember, ...] = field(default=(), repr=False)
     agents: bool = False
 
     @property

@@ -16,7 +16,7 @@ _STARTS = ("http.response.start", "websocket.http.response.start")
 _log = structlog.get_logger()
 
 
-class RequestContext:
+class RequestContextMiddleware:
     """Gives each request its id and each response its common headers; counts the request; a bug
     becomes a 500 problem and one traceback in the log.
 
@@ -66,7 +66,7 @@ def _complete(headers: list[tuple[bytes, bytes]], identity: str) -> list[tuple[b
     ]
 
 
-class CrowdingLimit:
+class OverloadMiddleware:
     """Raises TooBusy on a listener without free connections; `probe` may use its reserve."""
 
     def __init__(self, app: ASGIApp, *, probe: bool = False) -> None:

@@ -39,7 +39,7 @@ class ItemSource(Protocol):
     async def wait_for_items(self) -> None: ...
 
 
-class ConsumedPosition(Protocol):
+class ConsumptionObserver(Protocol):
     """Where the cursor is reported up to which the reader has consumed the stream. The last
     `margin` bytes are reported later."""
 
@@ -57,7 +57,7 @@ class ServerSubscription:
         self.number = number
         self._credit, self._send = credit, send
         self._credit_available = asyncio.Event()
-        self._attached: ConsumedPosition | None = None
+        self._attached: ConsumptionObserver | None = None
         self._unacknowledged: deque[tuple[int, int]] = (
             deque()
         )  # bytes and last cursor of unacknowledged batches
@@ -87,7 +87,7 @@ class ServerSubscription:
             self._attached.advance(cursor)
 
     async def send_stream(
-        self, reader: ItemSource, *, follow: bool, attached: ConsumedPosition | None = None
+        self, reader: ItemSource, *, follow: bool, attached: ConsumptionObserver | None = None
     ) -> None:
         """Sends items until the stream ends, or without `follow` until the current end. Output that
         `attached` has not consumed is not dropped.

@@ -7,7 +7,7 @@ from typing import Literal, TypeVar
 import structlog
 
 from agentbox.core.slot_errors import IntegrityError
-from agentbox.core.storage.stored_keys import escape_invalid
+from agentbox.core.storage.invalid_utf8_keys import escape_invalid
 
 R = TypeVar("R")
 T = TypeVar("T")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, get_origin
 
-from agentbox.contracts.operation import AgentAccess, Member, Operation
+from agentbox.contracts.operation import AgentAccess, Operation, RequestMember
 from agentbox.contracts.operations.agents import AGENTS
 from agentbox.contracts.operations.beads import BEADS
 from agentbox.contracts.operations.events import EVENTS
@@ -106,7 +106,7 @@ def _tool(resource: Resource, row: Operation, access: AgentAccess) -> Tool:
     )
 
 
-def _type(member: Member) -> Schema:
+def _type(member: RequestMember) -> Schema:
     """The JSON type of an argument, without the bounds: the API checks those. A list in a query is
     one text.
     """

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from agentbox.gateway.llm.types import VendorCall, objects
+from agentbox.gateway.llm.vendor_protocol import VendorCall, objects
 
 
 @dataclass(frozen=True)

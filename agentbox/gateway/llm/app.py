@@ -24,7 +24,7 @@ from agentbox.gateway.llm.exchange import (
     ProviderRuntime,
 )
 from agentbox.gateway.llm.fair_queue import FairQueue
-from agentbox.gateway.llm.gauges import Gauges
+from agentbox.gateway.llm.gateway_counters import GatewayCounters
 from agentbox.gateway.llm.ledger import BudgetLedger
 from agentbox.gateway.llm.request import (
     INLINE_BODY,
@@ -34,8 +34,13 @@ from agentbox.gateway.llm.request import (
     mask_body,
     read_body,
 )
-from agentbox.gateway.llm.types import STATUS, ModelGatewayError, VendorCall, VendorProtocol
 from agentbox.gateway.llm.upstream import Upstream
+from agentbox.gateway.llm.vendor_protocol import (
+    STATUS,
+    ModelGatewayError,
+    VendorCall,
+    VendorProtocol,
+)
 from agentbox.gateway.llm.vendors.anthropic import ANTHROPIC
 from agentbox.gateway.llm.vendors.gemini import GEMINI
 from agentbox.gateway.llm.vendors.openai import OPENAI
@@ -62,7 +67,7 @@ class LlmApp:
     """The model gateway application. Used by one event loop."""
 
     def __init__(self, config: LlmConfig, authorizer: Authorizer) -> None:
-        self.gauges = Gauges()
+        self.gauges = GatewayCounters()
         self.ledger = BudgetLedger(config.state_dir)
         self.body_memory = BodyMemory()
         self._config, self._authorizer = config, authorizer

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
 
-from agentbox.gateway.llm.types import ModelGatewayError
+from agentbox.gateway.llm.vendor_protocol import ModelGatewayError
 
 MAX_PER_AGENT: Final = 32 << 20  # bytes of concurrent requests of one agent
 MAX_TOTAL: Final = 128 << 20  # bytes of all concurrent requests

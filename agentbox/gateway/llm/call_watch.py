@@ -15,7 +15,7 @@ from agentbox.gateway.llm.exchange import (
     ProviderRuntime,
 )
 from agentbox.gateway.llm.rights import may_use_any_model, may_use_model
-from agentbox.gateway.llm.types import ModelGatewayError
+from agentbox.gateway.llm.vendor_protocol import ModelGatewayError
 
 _RECHECK_SECONDS: Final = 0.05  # between two checks of changing rights
 

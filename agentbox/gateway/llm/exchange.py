@@ -12,12 +12,12 @@ from agentbox.core.http.sse_relay import EventSplitter, usage_data
 from agentbox.gateway.llm.concurrency import ConcurrencyTicket
 from agentbox.gateway.llm.config import Provider
 from agentbox.gateway.llm.fair_queue import FairQueue
-from agentbox.gateway.llm.gauges import Gauges
+from agentbox.gateway.llm.gateway_counters import GatewayCounters
 from agentbox.gateway.llm.key_scrubber import KeyScrubber
 from agentbox.gateway.llm.ledger import BudgetLedger
 from agentbox.gateway.llm.meter import Meter
-from agentbox.gateway.llm.types import ModelGatewayError, VendorCall, VendorProtocol
 from agentbox.gateway.llm.upstream import Upstream, header
+from agentbox.gateway.llm.vendor_protocol import ModelGatewayError, VendorCall, VendorProtocol
 from agentbox.policy.rights.authorization import Authorization
 
 MAX_RESPONSE: Final = 32 << 20  # bytes of a response that is not a stream
@@ -73,7 +73,7 @@ class Exchange:
         self,
         runtime: ProviderRuntime,
         ledger: BudgetLedger,
-        gauges: Gauges,
+        gauges: GatewayCounters,
         request: ModelRequest,
         key: str,
         send: Any,

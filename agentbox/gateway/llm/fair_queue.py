@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from agentbox.gateway.llm.concurrency import ConcurrencyLimit, ConcurrencyTicket
-from agentbox.gateway.llm.types import ModelGatewayError
+from agentbox.gateway.llm.vendor_protocol import ModelGatewayError
 
 QUANTUM: Final = 4096  # tokens per round for a flow of weight 1
 MAX_WAITING: Final = 32  # waiting calls of one agent at a provider

@@ -19,7 +19,7 @@ import structlog
 
 from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.sqlite import Database, fetch_all
-from agentbox.gateway.llm.types import ModelGatewayError
+from agentbox.gateway.llm.vendor_protocol import ModelGatewayError
 from agentbox.policy.rights.authorization import Authorization, Budget
 from agentbox.policy.rights.budget_usage import BudgetUsage, budget_line
 

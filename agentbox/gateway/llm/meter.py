@@ -4,7 +4,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from agentbox.gateway.llm.types import Usage
+from agentbox.gateway.llm.vendor_protocol import Usage
 
 _BYTES_PER_TEXT_TOKEN: Final = 3  # minimum bytes of text per token: English has 4 to 5, code 3 to 4
 _BYTES_PER_DATA_TOKEN: Final = 32  # minimum bytes of base64 data (image, document) per token

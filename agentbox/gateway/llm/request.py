@@ -12,10 +12,10 @@ from agentbox.gateway.agent_api.approvals_required import is_approval_required
 from agentbox.gateway.authorizer import AccessDenied, Authorizer
 from agentbox.gateway.llm.config import Provider
 from agentbox.gateway.llm.exchange import ModelRequest
-from agentbox.gateway.llm.gauges import Gauges
+from agentbox.gateway.llm.gateway_counters import GatewayCounters
 from agentbox.gateway.llm.meter import estimate
 from agentbox.gateway.llm.rights import may_use_any_model, may_use_model
-from agentbox.gateway.llm.types import ModelGatewayError, VendorCall, VendorProtocol
+from agentbox.gateway.llm.vendor_protocol import ModelGatewayError, VendorCall, VendorProtocol
 from agentbox.policy.redaction.redactor import RedactionFailed, Redactor
 from agentbox.policy.rights.authorization import Authorization
 
@@ -197,7 +197,7 @@ def _headers(protocol: VendorProtocol, headers: Mapping[bytes, bytes]) -> list[t
 
 
 def mask_body(
-    redactor: Redactor, provider: Provider, gauges: Gauges, request: ModelRequest
+    redactor: Redactor, provider: Provider, gauges: GatewayCounters, request: ModelRequest
 ) -> None:
     """Masks and counts the findings of the filter `outbound`. Raises ModelGatewayError under the
     policy `strict`."""

@@ -13,8 +13,8 @@ import httpcore
 
 from agentbox.core.trimmed_imports import block_if_missing
 from agentbox.gateway.llm.config import Provider
-from agentbox.gateway.llm.gauges import Gauges
-from agentbox.gateway.llm.types import ModelGatewayError
+from agentbox.gateway.llm.gateway_counters import GatewayCounters
+from agentbox.gateway.llm.vendor_protocol import ModelGatewayError
 
 block_if_missing("sniffio")  # httpcore tries to import it for each call, 0.2 ms if absent
 
@@ -36,7 +36,7 @@ _CONNECTION_ERRORS: Final = (
 class Upstream:
     """Used by one event loop, until `close`."""
 
-    def __init__(self, provider: Provider, gauges: Gauges) -> None:
+    def __init__(self, provider: Provider, gauges: GatewayCounters) -> None:
         self._provider, self._gauges = provider, gauges
         self._base = urlsplit(provider.base_url)
         self._pool: httpcore.AsyncConnectionPool | None = None

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 
-from agentbox.gateway.proxy.addresses import Address
+from agentbox.gateway.proxy.blocked_addresses import Address
 from agentbox.gateway.proxy.egress_config import EgressConfig
 from agentbox.gateway.proxy.refusals import ProxyRefusal
 from agentbox.gateway.proxy.resolve import Resolver, resolve_target

@@ -7,7 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final
 
-from agentbox.gateway.proxy.addresses import Address, canonical_address, forbidden_kind, is_exempt
+from agentbox.gateway.proxy.blocked_addresses import (
+    Address,
+    canonical_address,
+    forbidden_kind,
+    is_exempt,
+)
 from agentbox.gateway.proxy.refusals import ProxyRefusal
 from agentbox.gateway.proxy.target import ProxyTarget
 from agentbox.policy.patterns.hosts import HostPattern

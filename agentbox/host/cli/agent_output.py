@@ -7,7 +7,7 @@ import re
 import sys
 from typing import Final, TextIO
 
-from agentbox.core.visible import escape_invisible
+from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.stdio import supports_escapes
 
 # Colours (SGR) and erase in line (EL), ECMA-48 8.3.117 and 8.3.41: programs without terminal

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-from agentbox.core.visible import escape_invisible
+from agentbox.core.visible_text import escape_invisible
 
 BOOT: Final = "boot"
 _STAGE_KEY: Final = "agentbox.stage"

@@ -27,7 +27,7 @@ _INPUT_FILES = ("agentbox.toml",)  # copied, not generated
 
 
 @dataclass(frozen=True)
-class EffectRow:
+class ChangedItem:
     """One changed item of an area. `old` and `new` are "" on the side that lacks it."""
 
     area: str
@@ -51,7 +51,7 @@ class ManifestEffects:
     """`planning_error` is set when one side cannot be planned; the rows are then limited to
     features, packages and findings."""
 
-    rows: tuple[EffectRow, ...]
+    rows: tuple[ChangedItem, ...]
     planning_error: str = ""
 
 
@@ -81,17 +81,17 @@ def generated_digests(manifest: Manifest, features: Mapping[str, Feature]) -> Ar
 
 def _changed_rows(
     before: Mapping[str, AreaItems], after: Mapping[str, AreaItems]
-) -> Iterator[EffectRow]:
+) -> Iterator[ChangedItem]:
     for area in before:
         old, new = before[area], after[area]
         for name in sorted({*old, *new}):
             if name not in old:
-                yield EffectRow(area, "+", name, new=new[name])
+                yield ChangedItem(area, "+", name, new=new[name])
             elif name not in new:
-                yield EffectRow(area, "-", name, old=old[name])
+                yield ChangedItem(area, "-", name, old=old[name])
             elif old[name] != new[name]:
                 hidden = area == "file"  # digests are not shown
-                yield EffectRow(
+                yield ChangedItem(
                     area, "~", name, "" if hidden else old[name], "" if hidden else new[name]
                 )
 

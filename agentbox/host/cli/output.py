@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentbox.core.visible import escape_invisible
+from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.stdio import supports_escapes
 
 if TYPE_CHECKING:
@@ -103,10 +103,10 @@ class Output:
         return supports_escapes(sys.stderr) and not self.json and not self.quiet
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[Stage]:
+    def stage(self, name: str) -> Iterator[StageResult]:
         """One stage of a long command; at its end a line with its result and duration is
         printed."""
-        stage, started = Stage(), time.monotonic()
+        stage, started = StageResult(), time.monotonic()
         if self.live:
             print(f"{self._clear_sequence}  {name} ...", end="\r", file=sys.stderr, flush=True)
         yield stage
@@ -158,7 +158,7 @@ def pluralize(count: int, noun: str) -> str:
 
 
 @dataclass
-class Stage:
+class StageResult:
     """Result of a stage, printed at its end."""
 
     result: str = "done"

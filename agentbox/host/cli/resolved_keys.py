@@ -12,8 +12,8 @@ from agentbox.host.cli.manifest_effects import generated_digests
 from agentbox.manifest.alternatives import alternative_values, with_value
 from agentbox.manifest.declarations.conditions import conditions_of
 from agentbox.manifest.declarations.key import Apply
-from agentbox.manifest.features.available import UNREAD
 from agentbox.manifest.features.model import Feature
+from agentbox.manifest.features.supported_choices import UNREAD
 from agentbox.manifest.keys import apply_class, effective_values, generic_path
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.origin import origin

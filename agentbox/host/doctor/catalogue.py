@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import Final
 
 from agentbox.core.errors import AgentboxError
+from agentbox.host.doctor.check_context import CheckContext
 from agentbox.host.doctor.check_result import CheckResult, DoctorReport
 from agentbox.host.doctor.checks import (
     cgroups,
@@ -26,7 +27,6 @@ from agentbox.host.doctor.checks import (
     stale_files,
     state_directory,
 )
-from agentbox.host.doctor.host import CheckContext
 
 
 @dataclass(frozen=True)

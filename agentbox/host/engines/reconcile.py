@@ -8,7 +8,7 @@ from typing import Literal
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.engines.base import BoxStatus, Engine, StartSpec
-from agentbox.host.engines.shutdown import last_shutdown
+from agentbox.host.engines.shutdown_outcome import last_shutdown
 from agentbox.host.engines.state import BoxRecord
 from agentbox.plan.drift import find_drift
 

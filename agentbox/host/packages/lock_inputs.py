@@ -7,7 +7,7 @@ from pathlib import Path
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.packages.apt.suite_versions import suite_by_name
 from agentbox.host.packages.errors import ResolveError
-from agentbox.host.packages.python.project import read_project
+from agentbox.host.packages.python.pyproject_requirements import read_project
 from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.load import Manifest

@@ -12,8 +12,8 @@ from agentbox.host.packages.npm.npm_pack import NpmPacker
 from agentbox.host.packages.origin import FileOrigin
 from agentbox.host.packages.python.index import Index
 from agentbox.host.packages.python.pip_config import pip_config
+from agentbox.host.packages.required_lock_files import RequiredFile
 from agentbox.host.packages.resolve import apt_roots
-from agentbox.host.packages.selection import RequiredFile
 from agentbox.plan.lockfile.model import Lock, LockEntry
 from agentbox.plan.lockfile.names import store_name
 

@@ -13,15 +13,15 @@ from agentbox.host.packages.errors import ResolveError
 from agentbox.host.packages.lock_inputs import debian_lists, python_lists, unused_debian
 from agentbox.host.packages.npm import npm_resolver
 from agentbox.host.packages.pins import Pins
-from agentbox.host.packages.python import wheels
+from agentbox.host.packages.python import python_resolver
 from agentbox.host.packages.python.index import Index
 from agentbox.host.packages.python.pip_config import pip_config
+from agentbox.host.packages.store.build_tools import PACKAGES, unpacked_seed
 from agentbox.host.packages.store.nar import nar_sha256
-from agentbox.host.packages.store.seed import PACKAGES, unpacked_seed
 from agentbox.host.packages.transfer.cache import Cache
 from agentbox.host.packages.transfer.download import Downloads
 from agentbox.plan.lockfile.inputs import LockInputs
-from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM, DebEntry, Lock, Seed
+from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM, BuildTools, DebEntry, Lock
 
 _SEED_JOBS = 2
 
@@ -45,7 +45,7 @@ def resolve(inputs: LockInputs, pins: Pins, cache: Path, progress: Progress) -> 
         seed[root.arch] = _seed(root, cache, progress)
     index = Index(pip_config())
     progress.stage("resolve Python packages")
-    wheel_rows = wheels.resolve(
+    wheel_rows = python_resolver.resolve(
         index, suite, sorted(archs), python_lists(inputs), pins.wheels, inputs.unused_requirements
     )
     progress.done()
@@ -92,7 +92,7 @@ def _check_python(rows: Sequence[DebEntry], inputs: LockInputs) -> None:
         )
 
 
-def _seed(root: AptRoot, cache: Path, progress: Progress) -> Seed:
+def _seed(root: AptRoot, cache: Path, progress: Progress) -> BuildTools:
     with root.locked():
         rows = tuple(
             sorted(
@@ -106,4 +106,4 @@ def _seed(root: AptRoot, cache: Path, progress: Progress) -> Seed:
         f"fetch build tools for {root.arch}", origins(root, missing)
     )
     with unpacked_seed({row.name: store.path(row) for row in rows}) as directory:
-        return Seed(files=rows, nar=nar_sha256(directory))
+        return BuildTools(files=rows, nar=nar_sha256(directory))

@@ -21,7 +21,7 @@ class KeyConstraint(Protocol):
 
 
 @dataclass(frozen=True)
-class Form:
+class TypeInfo:
     """The name of a type, with the text, the noun and the example (in TOML) that messages
     show.
     """

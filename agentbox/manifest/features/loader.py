@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agentbox.core.data_files import config_dir
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.manifest.features.model import ExceptionNeed, Feature, FixedPort, Gate
+from agentbox.manifest.features.model import Feature, FixedPort, Gate, SecurityExceptionNeed
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.model import Model
 from agentbox.manifest.types import Size
@@ -97,6 +97,6 @@ _READERS: Final[Mapping[str, Callable[[Any], Any]]] = {
     "unused_dependencies": lambda table: {
         package: tuple(names) for package, names in table.items()
     },
-    "exception": lambda table: ExceptionNeed(**table),
+    "exception": lambda table: SecurityExceptionNeed(**table),
     "ports": lambda rows: tuple(FixedPort(**row) for row in rows),
 }

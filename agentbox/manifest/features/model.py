@@ -19,7 +19,7 @@ class Gate:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExceptionNeed:
+class SecurityExceptionNeed:
     """The security exception of a feature; `need` is the severity of a missing block: required =
     E201, advised = W021.
     """
@@ -61,7 +61,7 @@ class Feature:
     min_memory: Size | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     volumes: tuple[Mapping[str, Any], ...] = ()
-    exception: ExceptionNeed | None = None
+    exception: SecurityExceptionNeed | None = None
     programs: tuple[Mapping[str, Any], ...] = ()
     probes: tuple[Mapping[str, Any], ...] = ()
     ports: tuple[FixedPort, ...] = ()

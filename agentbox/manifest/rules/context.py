@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
-from agentbox.manifest.features.available import gates
 from agentbox.manifest.features.corpus import skill_names
-from agentbox.manifest.features.exceptions import seccomp_files
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.features.ports import ListenerSpec, port_table
+from agentbox.manifest.features.security_exceptions import seccomp_files
 from agentbox.manifest.features.slots import SlotClass, slot_class
+from agentbox.manifest.features.supported_choices import gates
 from agentbox.manifest.findings import SEVERITIES, Finding, Related
 from agentbox.manifest.keys import flatten, generic_path, keys
 from agentbox.manifest.load import Manifest

@@ -1,12 +1,14 @@
 """For remedies: the noun of each named type, and a valid example in TOML."""
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, get_args
 
-from agentbox.manifest.types import form_of, types_by_name
+from agentbox.manifest.declarations.constraints import TypeInfo
+from agentbox.manifest.types import types_by_name
 
 EXAMPLES: Final[Mapping[str, tuple[str, str]]] = {
-    name: (form.noun, form.example)
+    name: (mark.noun, mark.example)
     for name, hint in types_by_name().items()
-    if (form := form_of(hint))
+    for mark in get_args(hint)
+    if isinstance(mark, TypeInfo)
 }

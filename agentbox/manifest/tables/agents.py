@@ -18,7 +18,7 @@ from agentbox.manifest.types import (
 
 
 @dataclass(frozen=True, kw_only=True)
-class LlmTable:
+class ModelBudgetTable:
     """Model budget in one window."""
 
     max_tokens: Annotated[int, Range(1, 1000000000)] = key(
@@ -120,5 +120,5 @@ class AgentTable:
         when=ENABLED,
         inherits="limits",
     )
-    llm: LlmTable = table(LlmTable, when=ENABLED)
+    llm: ModelBudgetTable = table(ModelBudgetTable, when=ENABLED)
     restart: RestartTable = table(RestartTable, when=ENABLED)

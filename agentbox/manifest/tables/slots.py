@@ -53,12 +53,12 @@ class SlotTable:
     required: bool = key(False, "boot", doc=_REQUIRED)
 
 
-class TargetKeys(CallTimeout, Endpoint, SlotTable):
+class SlotTargetTable(CallTimeout, Endpoint, SlotTable):
     """The keys in all five tables. Rules explain where a target does not apply."""
 
 
 @slot_table
-class BeadsTable(PostgresBeadsOptions, LeaseOptions, HttpOptions, TargetKeys):
+class BeadsTable(PostgresBeadsOptions, LeaseOptions, HttpOptions, SlotTargetTable):
     """Work: tasks, receipts, dependencies, claims."""
 
     options: ClassVar = IMPLEMENTATIONS["beads"]
@@ -69,7 +69,7 @@ class BeadsTable(PostgresBeadsOptions, LeaseOptions, HttpOptions, TargetKeys):
 
 
 @slot_table
-class PodsTable(LocalPodsOptions, SolidPodsOptions, TargetKeys):
+class PodsTable(LocalPodsOptions, SolidPodsOptions, SlotTargetTable):
     """Files with an address."""
 
     options: ClassVar = IMPLEMENTATIONS["pods"]
@@ -78,7 +78,7 @@ class PodsTable(LocalPodsOptions, SolidPodsOptions, TargetKeys):
 
 
 @slot_table
-class MemoryTable(PostgresMemoryOptions, MemoryOptions, TargetKeys):
+class MemoryTable(PostgresMemoryOptions, MemoryOptions, SlotTargetTable):
     """What agents remember."""
 
     options: ClassVar = IMPLEMENTATIONS["memory"]
@@ -87,7 +87,7 @@ class MemoryTable(PostgresMemoryOptions, MemoryOptions, TargetKeys):
 
 
 @slot_table
-class EventsTable(HttpEventsOptions, JournalOptions, TargetKeys):
+class EventsTable(HttpEventsOptions, JournalOptions, SlotTargetTable):
     """The journal."""
 
     options: ClassVar = IMPLEMENTATIONS["events"]
@@ -96,7 +96,7 @@ class EventsTable(HttpEventsOptions, JournalOptions, TargetKeys):
 
 
 @slot_table
-class OrchestratorTable(BridgeOptions, ProcessOptions, TargetKeys):
+class OrchestratorTable(BridgeOptions, ProcessOptions, SlotTargetTable):
     """What starts agents."""
 
     options: ClassVar = IMPLEMENTATIONS["orchestrator"]

@@ -23,8 +23,8 @@ from agentbox.mesh.client.host_connection import (
     HostUnreachable,
     SessionOver,
 )
-from agentbox.mesh.client.host_messages import DEREGISTER_SECONDS, HostMessages
-from agentbox.mesh.client.instance import Instance
+from agentbox.mesh.client.host_messages import DEREGISTER_SECONDS, HostMessageSender
+from agentbox.mesh.client.instance import InstanceIdentity
 from agentbox.mesh.client.session import BoxFacts, ClientSession
 from agentbox.mesh.client.session_slots import SessionSlots
 from agentbox.mesh.client.transitions import SESSION_STATES, State, check_transition
@@ -41,7 +41,7 @@ class Client:
 
     def __init__(
         self,
-        instance: Instance,
+        instance: InstanceIdentity,
         connection: HostConnection,
         slots: SessionSlots,
         facts: BoxFacts,
@@ -59,7 +59,7 @@ class Client:
         self.since: datetime = clock.now()
         self.reason = ""
         self._mismatches: tuple[Any, ...] = ()
-        self._messages = HostMessages(
+        self._messages = HostMessageSender(
             instance, connection, facts, metrics, ClockSkew(metrics, self._emit)
         )
         self._session: ClientSession | None = None

@@ -17,7 +17,7 @@ from agentbox.mesh.client.host_connection import (
     HostUnreachable,
     SessionOver,
 )
-from agentbox.mesh.client.instance import Instance
+from agentbox.mesh.client.instance import InstanceIdentity
 from agentbox.mesh.client.session import BoxFacts, ClientSession
 from agentbox.mesh.metrics import ClientMetrics
 
@@ -25,13 +25,13 @@ DEREGISTER_SECONDS = 5.0
 _log = structlog.get_logger()
 
 
-class HostMessages:
+class HostMessageSender:
     """Calls raise HostUnreachable, HostRefused, SessionOver. `last_heartbeat`: when the
     host answered one."""
 
     def __init__(
         self,
-        instance: Instance,
+        instance: InstanceIdentity,
         connection: HostConnection,
         facts: BoxFacts,
         metrics: ClientMetrics,

@@ -14,23 +14,23 @@ FILE = "instance"
 
 
 @dataclass(frozen=True)
-class Instance:
+class InstanceIdentity:
     """`id`: a public UUID; `secret`: 32 random bytes."""
 
     id: str
     secret: bytes = field(repr=False)
 
 
-def load_or_create(directory: Path) -> Instance:
+def load_or_create(directory: Path) -> InstanceIdentity:
     """Loads the instance, or creates it (0600). Raises AgentboxError if the file is invalid or
     cannot be written."""
     path = directory / FILE
     try:
         stored = read_json(path)
         if stored is not None:
-            return Instance(str(stored["id"]), b64decode(stored["secret"], validate=True))
+            return InstanceIdentity(str(stored["id"]), b64decode(stored["secret"], validate=True))
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        instance = Instance(str(uuid4()), os.urandom(SECRET_BYTES))
+        instance = InstanceIdentity(str(uuid4()), os.urandom(SECRET_BYTES))
         replace_json(
             path,
             {"id": instance.id, "secret": b64encode(instance.secret).decode("ascii")},

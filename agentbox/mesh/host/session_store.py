@@ -16,9 +16,9 @@ from agentbox.contracts.mesh import MeshSession, decode_lenient
 from agentbox.core import clock
 from agentbox.core.slot_errors import AdapterError, BackendError, ValidationError
 from agentbox.core.storage.damaged_rows import UNREADABLE, DamagedRows, State, damaged_row
+from agentbox.core.storage.invalid_utf8_keys import is_sound, to_bindable
 from agentbox.core.storage.sqlite import Database
 from agentbox.core.storage.sqlite_text import each_row
-from agentbox.core.storage.stored_keys import is_sound, to_bindable
 
 FILE = "sessions.db"
 _log = structlog.get_logger()

@@ -10,13 +10,13 @@ from agentbox.plan.errors import PlanError
 from agentbox.plan.features.placeholders import PASSWORD, fill_placeholders, image_placeholders
 from agentbox.plan.features.rulesets import SANDBOX, build_ruleset
 from agentbox.plan.model import (
-    ExceptionPlan,
     Password,
     Port,
     Probe,
     Program,
     ReadySignal,
     Ruleset,
+    SecurityExceptionPlan,
     VolumePlan,
 )
 from agentbox.plan.names import FEATURE_GROUP
@@ -36,7 +36,7 @@ _PROCESS_KINDS = (
 
 
 @dataclass(frozen=True)
-class Contribution:
+class FeatureAdditions:
     """The sum over all enabled features, in name order."""
 
     programs: tuple[Program, ...]
@@ -53,8 +53,8 @@ def build_contribution(
     values: Mapping[str, Any],
     system: str,
     python: str,
-    exceptions: Sequence[ExceptionPlan] = (),
-) -> Contribution:
+    exceptions: Sequence[SecurityExceptionPlan] = (),
+) -> FeatureAdditions:
     """`values` are effective values by key path, used for placeholders (see `placeholders`).
     `exceptions`: those of the box. Raises PlanError naming the feature for an unknown or missing
     field, a wrong priority, an unknown placeholder, and a variable with different values in two
@@ -62,7 +62,7 @@ def build_contribution(
     """
     rows = sorted(features, key=lambda feature: feature.name)
     placeholders = {**values, **image_placeholders(system, python)}
-    return Contribution(
+    return FeatureAdditions(
         programs=tuple(
             _program(row.name, table, placeholders) for row in rows for table in row.programs
         ),

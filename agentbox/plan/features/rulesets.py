@@ -9,7 +9,7 @@ from typing import Any, Final
 from agentbox.core.paths import Paths
 from agentbox.manifest.features.model import Feature
 from agentbox.plan.features.placeholders import PASSWORD, fill_placeholders
-from agentbox.plan.model import ExceptionPlan, Ruleset
+from agentbox.plan.model import Ruleset, SecurityExceptionPlan
 from agentbox.plan.names import LEGACY_TOKEN
 
 SANDBOX: Final = "sandbox"
@@ -22,7 +22,7 @@ def build_ruleset(
     program: Mapping[str, Any],
     placeholders: Mapping[str, Any],
     values: Mapping[str, Any],
-    exceptions: Iterable[ExceptionPlan],
+    exceptions: Iterable[SecurityExceptionPlan],
 ) -> Ruleset:
     """The ruleset of one program. `placeholders` and `values` as in `build_contribution`;
     `exceptions`: those of the box. A program may use the devices of all, and the volumes of its
@@ -47,7 +47,9 @@ def build_ruleset(
     )
 
 
-def _volumes(feature: Feature, exceptions: Iterable[ExceptionPlan]) -> tuple[list[str], list[str]]:
+def _volumes(
+    feature: Feature, exceptions: Iterable[SecurityExceptionPlan]
+) -> tuple[list[str], list[str]]:
     """Writable and read-only paths."""
     key = feature.exception.key if feature.exception else None
     mounts = [(volume["target"], volume.get("read_only", False)) for volume in feature.volumes]
@@ -62,7 +64,7 @@ def _volumes(feature: Feature, exceptions: Iterable[ExceptionPlan]) -> tuple[lis
     ]
 
 
-def _devices(exceptions: Iterable[ExceptionPlan]) -> tuple[str, ...]:
+def _devices(exceptions: Iterable[SecurityExceptionPlan]) -> tuple[str, ...]:
     vendor, names = _NVIDIA
     devices = {device for delta in exceptions for device in delta.devices}
     devices |= {

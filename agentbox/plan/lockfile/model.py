@@ -46,7 +46,7 @@ class NpmEntry(LockEntry):
 
 
 @dataclass(frozen=True, kw_only=True, order=True)
-class Seed:
+class BuildTools:
     """The build tools of one architecture. `nar` = recursive hash (`sha256:<hex>`) of the directory
     bin/{busybox,bash}.
     """
@@ -66,7 +66,7 @@ class Lock:
     systems: tuple[str, ...]
     features: tuple[str, ...]
     version: int = LOCK_VERSION
-    seed: Mapping[str, Seed] = field(default_factory=dict)
+    seed: Mapping[str, BuildTools] = field(default_factory=dict)
     debian: Mapping[str, tuple[DebEntry, ...]] = field(default_factory=dict)
     wheels: tuple[WheelEntry, ...] = ()
     npm: tuple[NpmEntry, ...] = ()

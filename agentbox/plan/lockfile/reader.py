@@ -9,11 +9,11 @@ from typing import Any, TypeVar
 from agentbox.plan.lockfile.errors import LockError
 from agentbox.plan.lockfile.model import (
     LOCK_VERSION,
+    BuildTools,
     DebEntry,
     Lock,
     LockEntry,
     NpmEntry,
-    Seed,
     WheelEntry,
 )
 from agentbox.plan.lockfile.names import store_name
@@ -84,8 +84,8 @@ def _lock(document: Mapping[str, Any]) -> Lock:
     return lock
 
 
-def _seed(table: Mapping[str, Any]) -> Seed:
-    return Seed(files=_rows(LockEntry, table), nar=_digest(table["nar"], "nar"))
+def _seed(table: Mapping[str, Any]) -> BuildTools:
+    return BuildTools(files=_rows(LockEntry, table), nar=_digest(table["nar"], "nar"))
 
 
 def _rows(kind: type[E], table: Mapping[str, Any]) -> tuple[E, ...]:

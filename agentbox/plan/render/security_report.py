@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.core.records.plain import to_plain
-from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
+from agentbox.plan.model import Device, Plan, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.controls import CONTROL_LINES, ENGINE, FIELDS, ControlLine, PlanAssessment
 
 _CONTROLS = (
@@ -57,14 +57,15 @@ def _row(line: ControlLine, assessment: PlanAssessment) -> dict[str, Any]:
     }
 
 
-def _added_fields(bare: PlanAssessment, delta: ExceptionPlan) -> Iterator[dict[str, Any]]:
+def _added_fields(bare: PlanAssessment, delta: SecurityExceptionPlan) -> Iterator[dict[str, Any]]:
     """Each field that it adds to, with the controls that this alone violates."""
     for field in FIELDS:
         if not (added := getattr(delta, field)):
             continue
         alone = PlanAssessment(
             replace(
-                bare.plan, exceptions=(ExceptionPlan(key=delta.key, reason="", **{field: added}),)
+                bare.plan,
+                exceptions=(SecurityExceptionPlan(key=delta.key, reason="", **{field: added}),),
             )
         )
         violated: dict[str, str] = {}

@@ -39,7 +39,7 @@ _RESET_SIGNALS = (
 )
 
 
-class StartStage:
+class StartProgress:
     """The current step and the descriptor for the report, used when a failure is reported."""
 
     name = "session"
@@ -55,7 +55,7 @@ def run(*, report_fd: int, handover_fd: int, preforked: bool) -> NoReturn:
     the process exits silently if the order needs another filter.
     """
     failure: tuple[int, str] = (0, "the setup was interrupted")
-    StartStage.report_fd, launch, filtered = report_fd, None, False
+    StartProgress.report_fd, launch, filtered = report_fd, None, False
     try:
         _prepare(report_fd, handover_fd)
         orders = socket.socket(fileno=_HANDOVER_FD)
@@ -67,11 +67,11 @@ def run(*, report_fd: int, handover_fd: int, preforked: bool) -> NoReturn:
         launch, share_set = _receive_order(orders)
         if filtered and not uses_default_filter(launch):
             os._exit(0)
-        StartStage.name = "limits"
+        StartProgress.name = "limits"
         apply_limits(launch)
-        StartStage.name = "cwd"
+        StartProgress.name = "cwd"
         _change_directory(launch)
-        StartStage.name = "confinement"
+        StartProgress.name = "confinement"
         abi = _confine(launch, orders, filtered=filtered)
         if not share_set:
             _await_cpu_share(orders)
@@ -80,14 +80,15 @@ def run(*, report_fd: int, handover_fd: int, preforked: bool) -> NoReturn:
         # Last: the kernel refuses to send a descriptor while more than this many of the user's
         # descriptors are in flight.
         lower_limit(resource.RLIMIT_NOFILE, launch.fds)
-        _send_report(StartStage.report_fd, {"measured": {**_read_back_limits(), **enforcement}})
-        StartStage.name = "exec"
+        _send_report(StartProgress.report_fd, {"measured": {**_read_back_limits(), **enforcement}})
+        StartProgress.name = "exec"
         _exec(launch)
     except (OSError, ValueError) as error:
         failure = (getattr(error, "errno", 0) or 0, _describe_failure(error, launch))
     finally:  # reached only on failure: exec does not return
         _send_report(
-            StartStage.report_fd, {"stage": StartStage.name, "errno": failure[0], "why": failure[1]}
+            StartProgress.report_fd,
+            {"stage": StartProgress.name, "errno": failure[0], "why": failure[1]},
         )
         os._exit(127)
 
@@ -102,21 +103,21 @@ def _prepare(report_fd: int, handover_fd: int) -> None:
     # If the reaper is killed, its leader is killed too; the launcher, also a subreaper, ends the
     # rest.
     kernel.set_parent_death_signal(signal.SIGKILL)
-    StartStage.name = "privileges"
+    StartProgress.name = "privileges"
     kernel.forbid_new_privileges()
     os.umask(0o022)
-    StartStage.name = "limits"
+    StartProgress.name = "limits"
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     lower_limit(resource.RLIMIT_SIGPENDING, MAX_PENDING_SIGNALS)
     _raise_oom_score()
-    StartStage.name = "stdio"
+    StartProgress.name = "stdio"
     # Moved above both first: one may already have the number that the other needs.
     moved_fds = [
         fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, _HANDOVER_FD + 1) for fd in (report_fd, handover_fd)
     ]
     for target, fd in zip((REPORT_FD, _HANDOVER_FD), moved_fds, strict=True):
         os.dup2(fd, target, inheritable=False)
-    StartStage.report_fd = REPORT_FD
+    StartProgress.report_fd = REPORT_FD
     _close_other_fds()
 
 
@@ -286,9 +287,9 @@ def _executable_candidates(name: str, env: Mapping[str, str]) -> list[str]:
 
 def _describe_failure(error: Exception, launch: Launch | None) -> str:
     subject = (
-        {"cwd": launch.cwd, "exec": launch.argv[0]}.get(StartStage.name, StartStage.name)
+        {"cwd": launch.cwd, "exec": launch.argv[0]}.get(StartProgress.name, StartProgress.name)
         if launch
-        else StartStage.name
+        else StartProgress.name
     )
     text = getattr(error, "strerror", None) or str(error)
     return f"{subject}: {text}"

@@ -10,7 +10,7 @@ from typing import Literal
 from agentbox.policy.limits.gauge import Breach, Gauge
 from agentbox.policy.limits.registry import POLL_SECONDS, POLL_SECONDS_AT_WARNING, WARN_AT
 from agentbox.sandbox.launcher import tree
-from agentbox.sandbox.monitor import overhead, pss
+from agentbox.sandbox.monitor import kernel_memory, pss
 from agentbox.sandbox.monitor.cpu_priority import CpuPriority
 from agentbox.sandbox.spec import AGENT_NICE
 
@@ -155,11 +155,11 @@ class Watchdog:
         the limit the PSS and the kernel overhead are read, unless that was just done and was slow.
         """
         threshold = WARN_AT * cap
-        if not cap or resident + overhead.upper_bound(rows) <= threshold:
+        if not cap or resident + kernel_memory.upper_bound(rows) <= threshold:
             return resident
         now = time.monotonic()
         if now >= watched.next_maps_read:
-            watched.overhead = overhead.measure(rows)
+            watched.overhead = kernel_memory.measure(rows)
             # Huge page tables take long to walk, and exceed the limit alone.
             exact = threshold < resident and watched.overhead <= cap
             watched.pss = pss.measure_tree(rows) if exact else resident

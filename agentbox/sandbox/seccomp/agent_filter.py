@@ -25,7 +25,7 @@ from agentbox.sandbox.seccomp.call_sets import (
     UNKNOWN,
 )
 from agentbox.sandbox.seccomp.installation import NEW_LISTENER
-from agentbox.sandbox.seccomp.syscalls import Machine
+from agentbox.sandbox.seccomp.syscalls import AuditArchitecture
 
 _PR_SET_DUMPABLE = 4
 
@@ -103,7 +103,7 @@ _POLL_ADD: Final = 1  # EPOLL_CTL_ADD, linux/eventpoll.h
 
 @cache
 def build(
-    machine: Machine,
+    machine: AuditArchitecture,
     *,
     network: bool,
     forks: bool = True,

@@ -6,7 +6,7 @@ import os
 import platform
 
 from agentbox.core.linux.kernel import prctl
-from agentbox.sandbox.seccomp.syscalls import MACHINES, Machine
+from agentbox.sandbox.seccomp.syscalls import MACHINES, AuditArchitecture
 
 _PR_GET_SECCOMP = 21  # linux/prctl.h
 _MODE_FILTER = 2  # SECCOMP_MODE_FILTER, linux/seccomp.h
@@ -50,7 +50,7 @@ def is_installed() -> bool:
     return prctl(_PR_GET_SECCOMP) == _MODE_FILTER
 
 
-def current_machine() -> Machine:
+def current_machine() -> AuditArchitecture:
     """Raises OSError on an architecture without a filter."""
     machine = MACHINES.get(platform.machine())
     if machine is None:

@@ -152,7 +152,7 @@ _TABLE: Final[Mapping[str, tuple[int, int | None]]] = {
 
 
 @dataclass(frozen=True)
-class Machine:
+class AuditArchitecture:
     """An architecture as named in linux/audit.h, and the bit that marks calls of its other ABI (0:
     none).
     """
@@ -168,6 +168,6 @@ class Machine:
 
 
 CALLS: Final = tuple(_TABLE)
-X86_64: Final = Machine("x86_64", 0xC000003E, 0x40000000, 0)  # __X32_SYSCALL_BIT
-AARCH64: Final = Machine("aarch64", 0xC00000B7, 0, 1)
+X86_64: Final = AuditArchitecture("x86_64", 0xC000003E, 0x40000000, 0)  # __X32_SYSCALL_BIT
+AARCH64: Final = AuditArchitecture("aarch64", 0xC00000B7, 0, 1)
 MACHINES: Final = {machine.name: machine for machine in (X86_64, AARCH64)}

@@ -11,7 +11,7 @@ from contextlib import suppress
 from functools import cache
 from typing import Final, NamedTuple
 
-from agentbox.sandbox.seccomp.syscalls import CALLS, Machine
+from agentbox.sandbox.seccomp.syscalls import CALLS, AuditArchitecture
 
 _NOTIFICATION: Final = struct.Struct(
     "=QIIiIQ6Q"
@@ -37,7 +37,7 @@ Word = int
 
 
 @cache
-def syscall_names(machine: Machine) -> Mapping[int, str]:
+def syscall_names(machine: AuditArchitecture) -> Mapping[int, str]:
     """The calls in the filter, by number."""
     return {number: call for call in CALLS if (number := machine.number(call)) is not None}
 
@@ -61,7 +61,7 @@ class Notification(NamedTuple):
 class NotificationFd:
     """The supervisor's end. Replies to threads that have exited are ignored."""
 
-    def __init__(self, fd: int, machine: Machine) -> None:
+    def __init__(self, fd: int, machine: AuditArchitecture) -> None:
         self._fd = fd
         self._names = syscall_names(machine)
         with suppress(OSError):

@@ -11,7 +11,7 @@ import pytest
 import rfc8785
 
 from agentbox.contracts.events import GENESIS, Event, Origin, Received
-from agentbox.core.slot_errors import AlteredRecord, OriginConflict, ValidationError
+from agentbox.core.slot_errors import AlteredDelivery, OriginConflict, ValidationError
 from agentbox_testkit.contracts.common import expect_error
 from agentbox_testkit.contracts.events_common import caller_events, fill, new_event
 
@@ -160,7 +160,7 @@ class ReceivedClauses:
         """Any member; the call stores nothing."""
         first, second, third = foreign_journal(3)
         await expect_error(
-            AlteredRecord, adapter.receive(BOX, [first, replace(second, **change), third])
+            AlteredDelivery, adapter.receive(BOX, [first, replace(second, **change), third])
         )
         assert await adapter.head() == (-1, GENESIS)
 

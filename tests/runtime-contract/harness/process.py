@@ -15,7 +15,7 @@ from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.docker.daemon import start_ticks
 from agentbox.host.engines.process.box_files import write_box_files
 from agentbox.host.engines.process.box_processes import box_pids
-from agentbox.host.engines.process.identity import become_box_user
+from agentbox.host.engines.process.privilege_drop import become_box_user
 from agentbox.host.engines.process.process import ProcessEngine, boot
 from agentbox.host.engines.state import BoxRecord
 from harness.box import Box

@@ -6,7 +6,7 @@ import pytest
 from agentbox_testkit.wait import wait_until
 
 from agentbox.api.background.test_hooks import slot_open_hook
-from agentbox.box.supervision.hooks import Hooks
+from agentbox.box.supervision.fault_hooks import FaultHooks
 from agentbox.core.slot_errors import SlotUnavailable
 
 
@@ -72,7 +72,9 @@ async def test_one_that_takes_too_long_is_a_failed_open(box):
         )
 
 
-@pytest.mark.parametrize(("hooks", "shown"), [(Hooks(fail_slot="beads"), "down"), (Hooks(), "ok")])
+@pytest.mark.parametrize(
+    ("hooks", "shown"), [(FaultHooks(fail_slot="beads"), "down"), (FaultHooks(), "ok")]
+)
 async def test_the_hook_of_a_test_image_fails_the_slot_it_names(box, hooks, shown):
     """AGENTBOX_TEST_FAIL_SLOT: down, and the reason names the hook. Without hooks nothing happens."""
     async with box.started(deps={"before_open": slot_open_hook(hooks)}) as container:
@@ -85,7 +87,8 @@ async def test_the_hook_of_a_test_image_fails_the_slot_it_names(box, hooks, show
 async def test_the_hook_of_a_test_image_delays_the_slot_it_names(box):
     """AGENTBOX_TEST_DELAY_SLOT: that slot still connects when the others are ready, and is ready in the end."""
     container = box.container(
-        required=("events",), deps={"before_open": slot_open_hook(Hooks(delay_slot={"beads": 0.4}))}
+        required=("events",),
+        deps={"before_open": slot_open_hook(FaultHooks(delay_slot={"beads": 0.4}))},
     )
     seen, began = [], asyncio.get_running_loop().time()
     await container.start(

@@ -9,8 +9,8 @@ from agentbox_testkit.contracts.events_common import all_events, new_event
 from agentbox_testkit.wait import wait_until
 
 from agentbox.adapters.runtime.context import CallContext, as_caller
-from agentbox.contracts.methods import METHODS
 from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.contracts.slot_operations import METHODS
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import (
     AdapterDisabled,

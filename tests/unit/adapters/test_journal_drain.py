@@ -4,13 +4,13 @@ import asyncio
 
 import pytest
 
-from agentbox.adapters.runtime.journal import Journal
+from agentbox.adapters.runtime.journal import BestEffortJournal
 
 
 async def test_a_record_that_hangs_holds_nobody_beyond_their_time(box):
     """`drain` within a timeout ends with the timeout; once the record is done, it returns by itself."""
     container = box.container()
-    journal = Journal(container._lifecycles["events"], box.metrics)
+    journal = BestEffortJournal(container._lifecycles["events"], box.metrics)
     go_on = asyncio.Event()
     waiting = asyncio.create_task(journal.write_shielded(go_on.wait))
     await asyncio.sleep(0)

@@ -19,7 +19,7 @@ from agentbox.adapters.runtime.context import CallContext, as_caller
 from agentbox.adapters.runtime.metrics import BUCKETS
 from agentbox.adapters.runtime.observe import OUTCOMES, WARN_OUTCOMES
 from agentbox.adapters.runtime.registry import allowed
-from agentbox.contracts.methods import METHODS
+from agentbox.contracts.slot_operations import METHODS
 from agentbox.core.slot_errors import AdapterError
 
 SUITES = {

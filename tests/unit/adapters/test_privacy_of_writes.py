@@ -19,11 +19,11 @@ from hypothesis import strategies as st
 from support.agent_host import AgentHostBox
 
 from agentbox.adapters.runtime.adapter import SLOTS
-from agentbox.adapters.runtime.timing import Timing
+from agentbox.adapters.runtime.slot_timeouts import SlotTimeouts
 from agentbox.contracts.beads import BeadSpec
 from agentbox.contracts.events import NewEvent
-from agentbox.contracts.methods import METHODS
 from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.contracts.slot_operations import METHODS
 from agentbox.core import logging as log
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import AdapterError, AdapterWriteRejected
@@ -136,7 +136,7 @@ def left_by(box_type, work, **uses):
     async def run(prefix):
         box = box_type(Path(prefix))
         async with box.started(
-            {**USES, **uses}, privacy=ALL, spans=recorder, timing=Timing()
+            {**USES, **uses}, privacy=ALL, spans=recorder, timing=SlotTimeouts()
         ) as container:
             await work(container, errors)
 

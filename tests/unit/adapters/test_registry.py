@@ -8,8 +8,8 @@ from agentbox_testkit.local_store import options_of
 
 from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.adapters.runtime.registry import allowed, resolve
-from agentbox.contracts.methods import CONTRACTS, METHODS
 from agentbox.contracts.resource import protocol_methods
+from agentbox.contracts.slot_operations import CONTRACTS, METHODS
 from agentbox.core.paths import CHECKOUT
 from agentbox.core.slot_errors import UnknownAdapterImpl
 from agentbox.manifest.keys import keys

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbox.adapters.runtime.checks import decode_cursor, encode_cursor, json_text
+from agentbox.adapters.runtime.input_checks import decode_cursor, encode_cursor, json_text
 from agentbox.core.slot_errors import ValidationError, ValueTooLarge
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))

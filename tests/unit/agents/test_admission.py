@@ -19,17 +19,17 @@ from support.admission import (
 )
 
 from agentbox.agents.admission.admit import STEPS, admit
-from agentbox.agents.admission.draft import HostUsage, Inputs, Requester
+from agentbox.agents.admission.draft import AdmissionInputs, HostUsage, Requester
 from agentbox.contracts.orchestrator import AgentSpec, Constraint, Limits
 from agentbox.core.slot_errors import AdapterError, QuotaExceeded
 from agentbox.policy.limits.reserve import FILES, FILES_PER_AGENT, TASKS_PER_AGENT
 
 
-def used(**changes: Any) -> Inputs:
+def used(**changes: Any) -> AdmissionInputs:
     return replace(INPUTS, usage=replace(ROOM, **changes))
 
 
-def configured(**changes: Any) -> Inputs:
+def configured(**changes: Any) -> AdmissionInputs:
     return replace(INPUTS, config=replace(CONFIG, **changes))
 
 
@@ -37,7 +37,7 @@ def ad_hoc(**more: Any) -> AgentSpec:
     return AgentSpec(**{"name": "x", "argv": ("true",), **more})
 
 
-REFUSED: Mapping[str, list[tuple[AgentSpec, Requester, Inputs, str, str]]] = {
+REFUSED: Mapping[str, list[tuple[AgentSpec, Requester, AdmissionInputs, str, str]]] = {
     "check_form": [
         (ad_hoc(name=""), OPERATOR, INPUTS, "ValidationError", "/name must not be empty"),
     ],
@@ -181,7 +181,9 @@ REFUSED: Mapping[str, list[tuple[AgentSpec, Requester, Inputs, str, str]]] = {
 @pytest.mark.parametrize(
     ("name", "case"), [(name, case) for name, cases in REFUSED.items() for case in cases]
 )
-def test_each_step_refuses(name: str, case: tuple[AgentSpec, Requester, Inputs, str, str]) -> None:
+def test_each_step_refuses(
+    name: str, case: tuple[AgentSpec, Requester, AdmissionInputs, str, str]
+) -> None:
     """The steps before it let the agent pass; it raises its error, and so does the whole fold."""
     spec, requester, inputs, kind, words = case
     index = [step.__name__ for step in STEPS].index(name)
@@ -273,7 +275,7 @@ QUOTAS = [
 
 @pytest.mark.parametrize(("spec", "inputs", "limit", "observed", "cap", "key"), QUOTAS)
 def test_a_quota_names_its_key(
-    spec: AgentSpec, inputs: Inputs, limit: str, observed: int, cap: int, key: str
+    spec: AgentSpec, inputs: AdmissionInputs, limit: str, observed: int, cap: int, key: str
 ) -> None:
     """The error says which limit, how much of it was asked for, and the key that sets it."""
     with pytest.raises(QuotaExceeded) as caught:

@@ -9,7 +9,7 @@ import pytest
 
 from agentbox.agents.approvals.registry import MAX_PER_HOUR, ApprovalRegistry
 from agentbox.agents.approvals.request import ApprovalRequest
-from agentbox.agents.registry.event_record import LifecycleEvent
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.registry.store import AgentStore
 from agentbox.core.slot_errors import InvalidTransition, NotFound, PermissionDenied
 

@@ -16,7 +16,7 @@ from support.hogs import EchoAgent
 from support.host_agents import open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.client.agent_host.remote import agent_host_client
+from agentbox.client.agent_host.operation_calls import agent_host_client
 from agentbox.contracts.orchestrator import AgentSpec
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import QuotaExceeded

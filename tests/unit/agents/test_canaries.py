@@ -12,7 +12,7 @@ from agentbox_testkit.contracts.orchestrator_lab import wait_until_async
 from support.host_configs import host_config
 
 from agentbox.agents import canaries as runner
-from agentbox.agents.canaries import NOT_RUN, WEAK_HOOK, CanaryRunner
+from agentbox.agents.canaries import NOT_RUN, WEAK_HOOK, SandboxCanaryRunner
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.store import AgentStore
 from agentbox.core.paths import Paths
@@ -37,7 +37,7 @@ async def host() -> AsyncIterator[HostState]:
 
 async def test_every_rule_holds(host: HostState) -> None:
     """In the default profile, and nothing of the run remains."""
-    assert await CanaryRunner(host).run_once() == ((), len(RULES))
+    assert await SandboxCanaryRunner(host).run_once() == ((), len(RULES))
     assert list(host.config.paths.branches.iterdir()) == []
 
 
@@ -51,24 +51,24 @@ async def test_what_does_not_hold_is_named(
     """A sandbox that grants one thing too much, and none at all; once fixed, the next run passes."""
     hook = host.config.paths.run / WEAK_HOOK
     hook.write_text(weak)
-    found, rules = await CanaryRunner(host).run_once()
+    found, rules = await SandboxCanaryRunner(host).run_once()
     assert set(failed) <= set(found)
     assert (rules, ALLOWED in found) == (len(RULES), False)
     hook.unlink()
-    assert (await CanaryRunner(host).run_once())[0] == ()
+    assert (await SandboxCanaryRunner(host).run_once())[0] == ()
 
 
 async def test_the_hook_is_for_boxes_with_hooks(host: HostState) -> None:
     """Elsewhere the file means nothing."""
     host.config = replace(host.config, test_hooks=False)
     (host.config.paths.run / WEAK_HOOK).write_text("everything")
-    assert (await CanaryRunner(host).run_once())[0] == ()
+    assert (await SandboxCanaryRunner(host).run_once())[0] == ()
 
 
 async def test_an_agent_that_cannot_work_fails_the_canary(host: HostState) -> None:
     """The allowed write counts too: a workspace that is away ends the start, and that is no pass."""
     host.config.paths.workspace.rmdir()
-    assert (await CanaryRunner(host).run_once())[0] == (NOT_RUN,)
+    assert (await SandboxCanaryRunner(host).run_once())[0] == (NOT_RUN,)
 
 
 async def test_a_run_that_takes_too_long_is_no_pass(
@@ -76,7 +76,7 @@ async def test_a_run_that_takes_too_long_is_no_pass(
 ) -> None:
     """And leaves nothing behind."""
     monkeypatch.setattr(runner, "MAX_SECONDS", 0.001)
-    assert (await CanaryRunner(host).run_once())[0] == (NOT_RUN,)
+    assert (await SandboxCanaryRunner(host).run_once())[0] == (NOT_RUN,)
     assert list(host.config.paths.branches.iterdir()) == []
 
 
@@ -88,7 +88,7 @@ async def test_reports_and_events_follow_the_runs(host: HostState) -> None:
     """A report a run, with a revision of its own; an event when it falls, and one when it rises."""
     hook = host.config.paths.run / WEAK_HOOK
     hook.write_text("read")
-    canaries = CanaryRunner(host)
+    canaries = SandboxCanaryRunner(host)
     task = asyncio.create_task(canaries.run())
     try:
         async with asyncio.timeout(20):

@@ -15,10 +15,10 @@ from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrato
 from agentbox.adapters.runtime.adapter import Deps
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents.admission.admit import UNCOUNTED, Requester, admit
-from agentbox.agents.admission.draft import Inputs
+from agentbox.agents.admission.draft import AdmissionInputs
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.runs.confinement import PathBindings, build_confinement, resolve_program
+from agentbox.agents.runs.confinement import PathVariables, build_confinement, resolve_program
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.deadline import Deadline
 from agentbox.core.ids import uuid7
@@ -240,7 +240,7 @@ def test_a_place_that_the_kernel_cannot_be_told(name: str, tmp_path: Path) -> No
     widely."""
     config = host_config(Paths(tmp_path / name))
     with pytest.raises(SpawnError) as caught:
-        build_confinement(_entry(config), config, PathBindings(workspace=config.paths.workspace))
+        build_confinement(_entry(config), config, PathVariables(workspace=config.paths.workspace))
     assert caught.value.members["stage"] == "profile"
 
 
@@ -251,7 +251,7 @@ def test_a_workspace_above_the_state_is_refused(tmp_path: Path) -> None:
     (box / "workspace").symlink_to(tmp_path / "project")
     config = host_config(Paths(box))
     with pytest.raises(SpawnError, match="the control plane"):
-        build_confinement(_entry(config), config, PathBindings(workspace=config.paths.workspace))
+        build_confinement(_entry(config), config, PathVariables(workspace=config.paths.workspace))
 
 
 def test_a_command_is_granted_over_the_systems_links_only(tmp_path: Path) -> None:
@@ -284,7 +284,7 @@ def _entry(config: HostConfig) -> AgentRecord:
         grant_set=admit(
             spec,
             Requester(principal="", request_id=""),
-            Inputs(config=config, now=0),
+            AdmissionInputs(config=config, now=0),
             UNCOUNTED,
         ).grant_set,
     )

@@ -13,8 +13,8 @@ from agentbox.agents.approvals.request import ApprovalRequest
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.agent_registry import AgentRegistry
-from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.registry.reconcile import resume_agents
 from agentbox.agents.registry.retention import surplus_agents
 from agentbox.agents.registry.store import AgentStore

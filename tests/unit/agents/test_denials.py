@@ -11,12 +11,12 @@ import pytest
 import pytest_asyncio
 from support.host_configs import host_config
 
-from agentbox.agents.registry import denial_rates, event_record
+from agentbox.agents.registry import denial_rates, lifecycle_event_record
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.denial_rates import EVENT_SECONDS
 from agentbox.agents.registry.denials import MAX_NAMES, MAX_RULES, MAX_SERIES, DenialLedger
-from agentbox.agents.registry.event_record import LifecycleEvent
 from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.registry.store import AgentStore
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
@@ -199,7 +199,7 @@ async def test_what_waits_for_its_minute_is_told_when_the_agent_ends(
 ) -> None:
     """With its exact count; nothing before."""
     add_agent(host, "a")
-    host.denials._rates["a"] = rate = denial_rates.AgentRate(time.monotonic())
+    host.denials._rates["a"] = rate = denial_rates.DenialRate(time.monotonic())
     rate.on_denied(RULE, time.monotonic() - 11)
     rate.on_event([RULE], time.monotonic())
     for _ in range(7):
@@ -234,7 +234,7 @@ async def test_beyond_the_hour_s_number_one_event_has_a_table(
 
 def event_times(seconds: float, rules: int = 1, every: float = 0.05) -> list[float]:
     """When an agent that is refused without end by so many rules has events: a simulation of the ledger's loop."""
-    rate, now, found = denial_rates.AgentRate(0.0), 0.0, []
+    rate, now, found = denial_rates.DenialRate(0.0), 0.0, []
     names = [("agent-api", str(number), "policy") for number in range(rules)]
     waiting: set[denial_rates.RuleKey] = set()
     while now < seconds:
@@ -257,7 +257,7 @@ def test_ten_a_second_for_ten_seconds_then_one_a_minute() -> None:
     found = event_times(620)
     assert 60 <= sum(at < 10 for at in found) <= 101
     assert sum(at >= 10.5 for at in found) == 10
-    rate = denial_rates.AgentRate(0.0)
+    rate = denial_rates.DenialRate(0.0)
     rate.on_denied(RULE, 0.0)
     rate.on_event([RULE], 30.0)
     rate.on_denied(RULE, 31.0)
@@ -281,8 +281,8 @@ async def test_events_that_nobody_takes_are_bounded_and_refusals_go_first(
     host: HostState, monkeypatch: Any
 ) -> None:
     """The store grows no further, and a flood of refusals displaces nothing of what became of agents."""
-    monkeypatch.setattr(event_record, "KEEP_RECORD", 60)
-    monkeypatch.setattr(event_record, "PRUNE_EVERY", 10)
+    monkeypatch.setattr(lifecycle_event_record, "KEEP_RECORD", 60)
+    monkeypatch.setattr(lifecycle_event_record, "PRUNE_EVERY", 10)
     for number in range(100):
         happened = [LifecycleEvent("policy.denied", "a", {"n": number})] * 4
         if number % 2 == 0:

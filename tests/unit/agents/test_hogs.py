@@ -14,7 +14,7 @@ from support.hogs import HOGS, EchoAgent
 from support.host_agents import open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.client.agent_host.remote import agent_host_client
+from agentbox.client.agent_host.operation_calls import agent_host_client
 from agentbox.sandbox.monitor import shared_memory
 
 _PATIENCE = 20

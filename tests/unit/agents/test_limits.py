@@ -10,7 +10,7 @@ from support.agent_host import MIB, AgentHostBox
 from support.host_agents import open_orchestrator
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.client.agent_host.remote import agent_host_client
+from agentbox.client.agent_host.operation_calls import agent_host_client
 from agentbox.contracts.orchestrator import AgentInfo, AgentSpec, Limits
 from agentbox.core.ids import uuid7
 

@@ -16,10 +16,10 @@ from agentbox.adapters.remote.agents import HttpOrchestrator
 from agentbox.adapters.runtime.adapter import Deps, SlotConfig
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents.bridge import forward
-from agentbox.agents.rpc.hosted_agents import HostedAgents
-from agentbox.agents.rpc.hosted_services import HostedServices
+from agentbox.agents.rpc.agent_host_service import AgentHostService
+from agentbox.agents.rpc.host_orchestrator import HostOrchestrator
 from agentbox.agents.rpc.methods import HAND_WRITTEN, METHODS
-from agentbox.client.agent_host.remote import agent_host_client
+from agentbox.client.agent_host.operation_calls import agent_host_client
 from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.agent_host.rpc import RpcMethod, rpc_method, rpc_methods
 from agentbox.contracts.operations.agent_host import AGENT_HOST
@@ -83,9 +83,9 @@ def test_implementations_have_the_arguments_of_the_protocol(method: RpcMethod) -
     """By name and kind; the host's have no defaults of their own, since every argument is handed to them."""
     name = method.operation.name
     if name in AGENTS.by_name:
-        resource, classes = AGENTS, (HostedAgents, HttpOrchestrator)
+        resource, classes = AGENTS, (HostOrchestrator, HttpOrchestrator)
     else:
-        resource, classes = AGENT_HOST, (HostedServices,)
+        resource, classes = AGENT_HOST, (AgentHostService,)
     wanted = [(one.name, one.kind) for one in resource.signature(name).parameters.values()]
     for kind in classes:
         found = inspect.signature(getattr(kind, name)).parameters.values()

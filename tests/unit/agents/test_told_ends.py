@@ -9,7 +9,7 @@ from support.host_agents import open_orchestrator
 from support.host_configs import host_config
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.client.agent_host.remote import agent_host_client
+from agentbox.client.agent_host.operation_calls import agent_host_client
 from agentbox.contracts.orchestrator import AgentHandle, AgentSpec, ExitRecord
 from agentbox.core.ids import uuid7
 

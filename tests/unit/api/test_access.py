@@ -2,7 +2,7 @@
 
 import pytest
 
-from agentbox.api.auth.access import ANONYMOUS, Caller, require
+from agentbox.api.auth.authentication import ANONYMOUS, Caller, require
 from agentbox.contracts.registry import SCOPES
 from agentbox.core.slot_errors import PermissionDenied
 

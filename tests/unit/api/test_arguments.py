@@ -4,7 +4,7 @@ from typing import Annotated, Any, Protocol
 
 import pytest
 
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 from agentbox.api.http.arguments import ArgumentReader
 from agentbox.api.http.query import parse_query
 from agentbox.api.http.request import ApiRequest

@@ -9,7 +9,7 @@ import pytest
 from agentbox_testkit.local_store import LocalStore
 
 from agentbox.api.background.boot_events import BATCH, BootEvents
-from agentbox.box.supervision.events import BootLog
+from agentbox.box.supervision.boot_event_log import BootLog
 from agentbox.core.paths import Paths
 
 EIB = 1 << 60  # free bytes of a network file system; RFC 8785 carries no integer beyond 2^53 - 1

@@ -6,8 +6,8 @@ from typing import Any, get_type_hints
 import pytest
 
 from agentbox.api.app import Api
-from agentbox.api.auth.access import Caller
-from agentbox.api.http.handler import Group, OperationHandler
+from agentbox.api.auth.authentication import Caller
+from agentbox.api.http.handler import EndpointGroup, OperationHandler
 from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.operation import Operation
 from agentbox.contracts.operations.beads import BEADS
@@ -18,7 +18,7 @@ from agentbox.contracts.resource import Resource, without_none
 SERVED = [(one, row) for one in (*RESOURCES, PAGES) for row in one.operations if row.http]
 
 
-def methods(group: Group) -> dict[str, Any]:
+def methods(group: EndpointGroup) -> dict[str, Any]:
     """The public methods of a group's endpoints."""
     found = vars(type(group.endpoints))
     return {name: one for name, one in found.items() if not name.startswith("_")}
@@ -90,10 +90,10 @@ class Slot:
 def test_a_handler_that_drops_an_argument_is_refused(name: str, message: str) -> None:
     """And one for agents without a check, where no method is there to make it."""
     with pytest.raises(TypeError, match=message):
-        OperationHandler(Group(Forgetful(), Slot()), BEADS, BEADS.by_name[name])
+        OperationHandler(EndpointGroup(Forgetful(), Slot()), BEADS, BEADS.by_name[name])
 
 
 def test_a_handler_of_the_request_may_read_it_itself() -> None:
     """It need not name the arguments."""
     assert signature(Forgetful.ready).parameters.keys() == {"self", "request"}
-    OperationHandler(Group(Forgetful()), BEADS, BEADS.by_name["ready"])
+    OperationHandler(EndpointGroup(Forgetful()), BEADS, BEADS.by_name["ready"])

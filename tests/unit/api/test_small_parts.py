@@ -16,7 +16,7 @@ from starlette.testclient import TestClient
 from agentbox.api.background.boot_events import event_type
 from agentbox.api.endpoints.cloudevents import parse_events
 from agentbox.api.tasks.spool import Spool, SpoolEntry
-from agentbox.core.http.middleware import RequestContext
+from agentbox.core.http.middleware import RequestContextMiddleware
 from agentbox.core.http.problems import Unauthenticated
 from agentbox.core.http.responses import problem_response
 from agentbox.core.http.sse import EventStreamCut, ServerSentEvent, encode_event, write_events
@@ -48,7 +48,9 @@ def test_a_bug_says_nothing_of_itself() -> None:
         raise RuntimeError("secret inside")
 
     counted: list[int] = []
-    context = Middleware(RequestContext, lambda _scope, status, _seconds: counted.append(status))
+    context = Middleware(
+        RequestContextMiddleware, lambda _scope, status, _seconds: counted.append(status)
+    )
     client = TestClient(Starlette(routes=[Route("/", endpoint)], middleware=[context]))
     response = client.get("/", headers={"X-Request-Id": "r2"})
     assert (response.status_code, counted) == (500, [500])

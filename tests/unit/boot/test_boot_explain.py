@@ -8,16 +8,16 @@ from support.prefix_box import PrefixBox, default_programs, make_plan
 
 from agentbox.box.seal.event_timeline import timeline_from_events
 from agentbox.box.seal.explain import BAR_WIDTH, bar, explain
-from agentbox.box.supervision.timeline import (
-    Failure,
+from agentbox.box.supervision.boot_timeline import (
+    BootFailure,
+    BootTimeline,
     PhaseSpan,
     ProgramSpan,
-    Timeline,
     boot_report,
     boot_timeline,
 )
 
-GOOD = Timeline(
+GOOD = BootTimeline(
     boot_id="one",
     started_at="2026-01-01T00:00:00.000Z",
     plan_digest="sha256:p",
@@ -83,7 +83,7 @@ def test_a_program_that_never_was_ready_is_what_the_seal_waits_for() -> None:
 
 def test_a_failure_is_told_in_its_own_words() -> None:
     """A failure is reported in its own words."""
-    failed = replace(GOOD, sealed_ms=None, failure=Failure("seal", "required program x ended"))
+    failed = replace(GOOD, sealed_ms=None, failure=BootFailure("seal", "required program x ended"))
     assert explain(failed).sentence == "Not sealed: required program x ended."
 
 
@@ -111,7 +111,7 @@ def test_a_real_boot_is_explained_from_its_record_and_from_its_log(
     box.wait_for_event("BootstrapCompleted")
     box.wait_until(lambda: boot_timeline(box.paths))
     report = json.loads(json.dumps(boot_report(box.paths)))
-    kept, told = Timeline.from_json(report["timeline"]), timeline_from_events(box.events())
+    kept, told = BootTimeline.from_json(report["timeline"]), timeline_from_events(box.events())
     assert told is not None
     assert report["broken"] == []
     assert [boot["boot_id"] for boot in report["history"]] == [kept.boot_id] == [told.boot_id]

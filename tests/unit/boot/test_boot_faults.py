@@ -13,8 +13,8 @@ from support.prefix_box import (
     once,
 )
 
+from agentbox.box.supervision.current_boot import lock_state
 from agentbox.box.supervision.notify import read_note
-from agentbox.box.supervision.shutdown import lock_state
 from agentbox.plan.model import Probe, Program
 
 MISSING = Probe(id="tool-x", feature="core", kind="path", type="exec", path="/opt/agentbox/x")

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from support.prefix_box import PrefixBox, default_programs, make_plan
 
+from agentbox.box.supervision.boot_event_log import EVENTS
 from agentbox.box.supervision.boot_record import read_boot_record
-from agentbox.box.supervision.events import EVENTS
-from agentbox.box.supervision.protections import PROCESS_ENGINE_LACKS
+from agentbox.box.supervision.boot_timeline import boot_timeline
+from agentbox.box.supervision.missing_protections import PROCESS_ENGINE_LACKS
 from agentbox.box.supervision.sentinel import DIGESTS
-from agentbox.box.supervision.timeline import boot_timeline
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.core.linux import procfs
 

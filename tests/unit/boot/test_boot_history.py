@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from support.prefix_box import PrefixBox, default_programs, make_plan
 
-from agentbox.box.supervision.shutdown import mark_clean
-from agentbox.box.supervision.timeline import boot_history, boot_timeline
+from agentbox.box.supervision.boot_timeline import boot_history, boot_timeline
+from agentbox.box.supervision.current_boot import mark_clean
 from agentbox.plan.model import Probe
 
 MISSING = Probe(id="tool-x", feature="core", kind="path", type="exec", path="/opt/agentbox/x")

@@ -15,7 +15,7 @@ from agentbox.box.boot.journal_tail import LastRecord, last_record
 from agentbox.box.boot.runner import DEFECT, report_failure
 from agentbox.box.boot.steps.p1_roots import RootFull, check_writable
 from agentbox.box.seal.main import required_programs
-from agentbox.box.supervision.events import BootLog, read_events
+from agentbox.box.supervision.boot_event_log import BootLog, read_events
 from agentbox.core.linux import landlock_writes
 from agentbox.core.paths import Paths
 from agentbox.plan.model import SlotPlan

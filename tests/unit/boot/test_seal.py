@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from support.prefix_box import PrefixBox, box_program, default_programs, make_plan
 
-from agentbox.box.supervision.timeline import boot_timeline
+from agentbox.box.supervision.boot_timeline import boot_timeline
 from agentbox.plan.model import Program, ReadySignal
 
 

@@ -12,7 +12,7 @@ from agentbox.host.cli.main import cli
 from agentbox.host.cli.manifest_diff import compare
 from agentbox.host.cli.manifest_effects import compare_effects
 from agentbox.manifest.features.loader import load_features
-from agentbox.manifest.features.model import ExceptionNeed, Feature, FixedPort, Gate
+from agentbox.manifest.features.model import Feature, FixedPort, Gate, SecurityExceptionNeed
 from agentbox.manifest.load import parse
 
 BASE = '[meta]\nschema_version = 1\n[adapters]\npods.use = "off"\nmemory.use = "off"\n'
@@ -136,7 +136,7 @@ EDITOR = Feature(
     debian=("editor", "editor-data"),
     probes=({"id": "editor-runs", "kind": "path", "path": "/usr/bin/editor", "type": "exec", "reason": "it is asked for"},),
     ports=(FixedPort(name="http", port=8080),),
-    exception=ExceptionNeed(key="code-server", need="advised"),
+    exception=SecurityExceptionNeed(key="code-server", need="advised"),
 )  # fmt: skip
 
 

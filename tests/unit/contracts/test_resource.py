@@ -123,7 +123,7 @@ def test_a_request_record_has_type_bounds_and_default_of_the_signature() -> None
 
 def test_members_that_are_no_arguments_are_in_the_request() -> None:
     """Of a body and of a query."""
-    force = operation.Member(name="force", annotation=bool | None, required=False)
+    force = operation.RequestMember(name="force", annotation=bool | None, required=False)
     resource = parcels(
         write("send", "POST /v1/parcels/{id}", body="Sending", extra=(force,)),
         read("list", "GET /v1/parcels", extra=(force,)),
@@ -152,7 +152,7 @@ def test_members_that_are_no_arguments_are_in_the_request() -> None:
             "remove has no argument for {number} of its path",
         ),
         (
-            (SEND, read("list", "GET /x", extra=(operation.Member(name="size", annotation=int),)), REMOVE),
+            (SEND, read("list", "GET /x", extra=(operation.RequestMember(name="size", annotation=int),)), REMOVE),
             "list sends size twice",
         ),
         (

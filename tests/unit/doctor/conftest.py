@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from support.api_box import api_plan
 
-from agentbox.host.doctor.host import CheckContext
+from agentbox.host.doctor.check_context import CheckContext
 from agentbox.host.engines.process.process import ProcessEngine
 from agentbox.host.engines.state import BoxState
 from agentbox.plan.model import Port

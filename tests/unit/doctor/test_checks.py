@@ -19,6 +19,7 @@ from agentbox.box.posture.promised import promised_controls
 from agentbox.core.linux import landlock as kernels
 from agentbox.core.paths import Paths
 from agentbox.host.doctor.catalogue import CHECKS, run_checks
+from agentbox.host.doctor.check_context import CheckContext
 from agentbox.host.doctor.check_result import CheckResult
 from agentbox.host.doctor.checks import (
     clocks,
@@ -33,10 +34,9 @@ from agentbox.host.doctor.checks import (
     state_directory,
 )
 from agentbox.host.doctor.fixes import apply_fixes
-from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.state import BoxRecord
-from agentbox.plan.model import ExceptionPlan, Port
+from agentbox.plan.model import Port, SecurityExceptionPlan
 from agentbox.plan.render.controls import CONTROL_LINES
 
 
@@ -212,7 +212,7 @@ def test_every_line_of_hardening_has_a_row(
     """With its CIS and PSS ids; drift is bad, exceptions are warnings."""
     plan = plan_of()
     widened = replace(
-        plan, exceptions=(ExceptionPlan(key="x", reason="y", cap_add=("SYS_PTRACE",)),)
+        plan, exceptions=(SecurityExceptionPlan(key="x", reason="y", cap_add=("SYS_PTRACE",)),)
     )
     record = BoxRecord(engine="docker", name="test", api_url="http://127.0.0.1:1")
     contained = replace(host, plan=widened, engine=DockerEngine(), record=record)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.engines.process.identity import BOX_UID, become_box_user, require_readable
+from agentbox.host.engines.process.privilege_drop import BOX_UID, become_box_user, require_readable
 
 
 def test_rights_are_gone_for_good() -> None:
@@ -38,7 +38,7 @@ def test_rights_are_gone_for_good() -> None:
 # box's user.
 WITHOUT_SETPCAP = """
 import ctypes, os
-from agentbox.host.engines.process.identity import become_box_user
+from agentbox.host.engines.process.privilege_drop import become_box_user
 libc = ctypes.CDLL(None, use_errno=True)
 header = (ctypes.c_uint32 * 2)(0x20080522, 0)
 data = (ctypes.c_uint32 * 6)()

@@ -2,16 +2,16 @@
 
 import pytest
 
-from agentbox.manifest.features.exceptions import (
+from agentbox.manifest.features.model import Feature, Gate, SecurityExceptionNeed
+from agentbox.manifest.features.security_exceptions import (
     BUILTIN,
-    ExceptionDelta,
+    SecurityExceptionDelta,
     active_keys,
     effective_delta,
     open_gates,
     union,
     widenings,
 )
-from agentbox.manifest.features.model import ExceptionNeed, Feature, Gate
 from agentbox.manifest.load import parse
 from agentbox.manifest.model import Model
 from agentbox.manifest.schema.generator import properties
@@ -50,7 +50,7 @@ def test_built_in_false_leaves_what_is_written() -> None:
     )
     text += 'volumes = [{ source = "x", target = "/var/lib/x" }]\n'
     delta = effective_delta(model(text), "gaussian-splatting")
-    assert delta == ExceptionDelta(
+    assert delta == SecurityExceptionDelta(
         reason="only a volume here", volumes=(VolumeTable(source="x", target="/var/lib/x"),)
     )
 
@@ -75,7 +75,7 @@ def test_a_cycle_ends() -> None:
 def test_union_takes_the_larger_memory_file_system() -> None:
     """By target; other fields by value."""
     small, large = (
-        ExceptionDelta(tmpfs=(TmpfsTable(target="/x", size=Size(size)),))
+        SecurityExceptionDelta(tmpfs=(TmpfsTable(target="/x", size=Size(size)),))
         for size in ("1MiB", "2MiB")
     )
     assert union(small, large).tmpfs == union(large, small).tmpfs == large.tmpfs
@@ -84,14 +84,14 @@ def test_union_takes_the_larger_memory_file_system() -> None:
 def test_union_loses_nothing() -> None:
     """Of two memory file systems at one path the bits of both modes and permission to execute; of
     two volumes permission to write; two sources for one path both stay, to be rejected."""
-    first = ExceptionDelta(
+    first = SecurityExceptionDelta(
         tmpfs=(TmpfsTable(target="/x", size=Size("2MiB"), mode="0700"),),
         volumes=(
             VolumeTable(source="a", target="/a", read_only=True),
             VolumeTable(source="b", target="/b"),
         ),
     )
-    second = ExceptionDelta(
+    second = SecurityExceptionDelta(
         tmpfs=(TmpfsTable(target="/x", size=Size("1MiB"), mode="1077", exec=True),),
         volumes=(VolumeTable(source="a", target="/a"), VolumeTable(source="other", target="/b")),
     )
@@ -122,9 +122,9 @@ def test_what_widens(key: ExceptionKey, widens: bool) -> None:
 
 def test_a_host_folder_widens() -> None:
     """A volume whose source is a path of the host."""
-    assert widenings(ExceptionDelta(volumes=(VolumeTable(source="/srv", target="/x"),))) == (
-        "host directory /srv",
-    )
+    assert widenings(
+        SecurityExceptionDelta(volumes=(VolumeTable(source="/srv", target="/x"),))
+    ) == ("host directory /srv",)
 
 
 def test_active_needs_block_and_gate() -> None:
@@ -132,7 +132,7 @@ def test_active_needs_block_and_gate() -> None:
     gated = Feature(
         name="desktop",
         gate=Gate(key="meta.dev", values=(True,)),
-        exception=ExceptionNeed(key="desktop", need="advised"),
+        exception=SecurityExceptionNeed(key="desktop", need="advised"),
     )
     with_block = model("[security.exceptions.desktop]\n")
     assert open_gates({"desktop": gated}, ("desktop",)) == {"desktop"}

@@ -9,10 +9,10 @@ from reference.features import COMMAND, TARGET, page
 
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import CHECKOUT
-from agentbox.manifest.features.available import AVAILABLE, UNREAD, gates
 from agentbox.manifest.features.loader import enabled_features, features_dir, load_features
-from agentbox.manifest.features.model import ExceptionNeed, Feature, FixedPort, Gate
+from agentbox.manifest.features.model import Feature, FixedPort, Gate, SecurityExceptionNeed
 from agentbox.manifest.features.ports import free_port, port_table
+from agentbox.manifest.features.supported_choices import AVAILABLE, UNREAD, gates
 from agentbox.manifest.features.tmpfs import baseline_mounts, total_bytes
 from agentbox.manifest.keys import keys
 from agentbox.manifest.load import parse
@@ -112,7 +112,7 @@ def test_port_table() -> None:
         name="jupyter",
         gate=Gate(key="meta.dev", values=(True,)),
         ports=(FixedPort(name="http", port=8888),),
-        exception=ExceptionNeed(key="desktop", need="advised"),
+        exception=SecurityExceptionNeed(key="desktop", need="advised"),
     )
     rows = port_table(Model(), {"jupyter": jupyter}, ["jupyter"])
     assert [(row.owner, row.port, row.published) for row in rows] == [

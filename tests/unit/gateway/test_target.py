@@ -4,7 +4,7 @@ import ipaddress
 
 import pytest
 
-from agentbox.gateway.proxy.addresses import forbidden_kind, is_exempt
+from agentbox.gateway.proxy.blocked_addresses import forbidden_kind, is_exempt
 from agentbox.gateway.proxy.refusals import ProxyRefusal
 from agentbox.gateway.proxy.target import ProxyTarget, parse_connect, parse_url
 from agentbox.policy.patterns.hosts import HostPattern

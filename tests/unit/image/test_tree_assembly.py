@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.errors import AgentboxError
-from agentbox.host.image.tree import rules
+from agentbox.host.image.tree import paths_and_modes
 from agentbox.host.image.tree.assemble import Tree
 from agentbox.host.image.tree.entry import TreeEntry, read_entries, write_entries
 
@@ -72,13 +72,13 @@ def test_the_list_is_canonical(tree: Tree, tmp_path: Path) -> None:
 def test_old_places_lead_into_usr(given: str, placed: str) -> None:
     """`/bin`, `/lib`, `/lib64` and `/sbin` are links, so files that packages put there go to their
     targets."""
-    assert rules.image_path(given) == placed
+    assert paths_and_modes.image_path(given) == placed
 
 
 def test_no_path_leaves_the_root() -> None:
     """`..` in a package's path is refused."""
     with pytest.raises(AgentboxError, match="outside the root"):
-        rules.image_path("./usr/../../etc/passwd")
+        paths_and_modes.image_path("./usr/../../etc/passwd")
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,10 @@ def test_no_path_leaves_the_root() -> None:
 )  # fmt: skip
 def test_documentation_goes_but_copyright_stays(path: str, gone: bool) -> None:
     """Man, info, locale, lintian and doc are dropped; the licence texts are not."""
-    assert rules.is_dropped(path) is gone
+    assert paths_and_modes.is_dropped(path) is gone
 
 
 def test_nothing_is_set_id_or_writable_by_others() -> None:
     """Whatever bits a package sets, the image has none of these."""
-    assert rules.file_mode(0o6777) == 0o755
-    assert rules.file_mode(0o0640) == 0o640
+    assert paths_and_modes.file_mode(0o6777) == 0o755
+    assert paths_and_modes.file_mode(0o0640) == 0o640

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from agentbox.host.packages.changes import diff_locks
 from agentbox.host.packages.pins import select_pins
-from agentbox.host.packages.selection import required_files
-from agentbox.plan.lockfile.model import DebEntry, Lock, LockEntry, NpmEntry, Seed, WheelEntry
+from agentbox.host.packages.required_lock_files import required_files
+from agentbox.plan.lockfile.model import BuildTools, DebEntry, Lock, LockEntry, NpmEntry, WheelEntry
 
 SHA = "ab" * 32
 
@@ -32,7 +32,7 @@ LOCK = Lock(
     systems=("aarch64-linux", "x86_64-linux"),
     features=("build", "core"),
     seed={
-        arch: Seed(
+        arch: BuildTools(
             files=(
                 LockEntry(
                     name="busybox-static", version="1", file=f"b_{arch}.deb", size=1, sha256=SHA

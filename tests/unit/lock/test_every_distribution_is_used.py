@@ -12,7 +12,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.host.packages.python.project import read_project
+from agentbox.host.packages.python.pyproject_requirements import read_project
 from agentbox.plan.lockfile.reader import parse_lock
 
 # Used without an import in agentbox: distribution -> file that uses it, and the text in it.

@@ -12,9 +12,9 @@ import pytest
 from agentbox.host.packages.errors import FetchError, NoNetworkError
 from agentbox.host.packages.python.index import Index
 from agentbox.host.packages.python.pip_config import PipConfig, _settings
+from agentbox.host.packages.python.python_resolver import served_file
 from agentbox.host.packages.python.tags import installable
 from agentbox.host.packages.python.target import Target
-from agentbox.host.packages.python.wheels import served_file
 from agentbox.host.packages.transfer.http_client import display_name, split_credentials
 
 SHA = "ab" * 32

@@ -10,9 +10,9 @@ from agentbox.core.canonical import file_sha256
 from agentbox.host.packages.apt.deb import ar_members, extract
 from agentbox.host.packages.errors import FetchError
 from agentbox.host.packages.store import nix_store
+from agentbox.host.packages.store.build_tools import unpacked_seed
 from agentbox.host.packages.store.nar import nar_sha256
-from agentbox.host.packages.store.seed import unpacked_seed
-from agentbox.plan.lockfile.model import LockEntry, Seed
+from agentbox.plan.lockfile.model import BuildTools, LockEntry
 
 
 def deb(folder: Path, name: str, files: dict[str, bytes], compression: str) -> Path:
@@ -78,7 +78,7 @@ def test_seed_folder_is_what_nix_stores(tmp_path: Path) -> None:
         )
         assert nar == f"sha256:{asked.stdout.strip()}"
         added = nix_store.add_directory(folder, "busybox")
-    assert added == nix_store.recursive_path(Seed(files=(), nar=nar), "busybox")
+    assert added == nix_store.recursive_path(BuildTools(files=(), nar=nar), "busybox")
 
 
 def test_files_lie_where_nix_looks(tmp_path: Path) -> None:

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.plan.lockfile.errors import LockError
-from agentbox.plan.lockfile.model import DebEntry, Lock, LockEntry, NpmEntry, Seed, WheelEntry
+from agentbox.plan.lockfile.model import BuildTools, DebEntry, Lock, LockEntry, NpmEntry, WheelEntry
 from agentbox.plan.lockfile.names import store_name
 from agentbox.plan.lockfile.reader import parse_lock
 from agentbox.plan.lockfile.writer import serialize_lock
 
 SHA = "ab" * 32
-SEED = Seed(
+SEED = BuildTools(
     files=(LockEntry(name="busybox-static", version="1", file="b.deb", size=1, sha256=SHA),),
     nar=f"sha256:{SHA}",
 )

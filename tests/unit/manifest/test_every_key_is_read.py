@@ -17,7 +17,7 @@ import pytest
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.declarations.conditions import conditions
-from agentbox.manifest.features.available import AVAILABLE, UNREAD
+from agentbox.manifest.features.supported_choices import AVAILABLE, UNREAD
 from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.schema.generator import properties, resolve_reference
 

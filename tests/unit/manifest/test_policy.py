@@ -14,7 +14,7 @@ from agentbox.manifest.tables.policies import PolicyTable as Written
 from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.patterns.scopes import OPERATIONS, SCOPES, Scope
 from agentbox.policy.policy import Policy, build_policy
-from agentbox.policy.profiles import ChainError, chain, effective_policy, profiles
+from agentbox.policy.profiles import PolicyChainError, chain, effective_policy, profiles
 
 METHODS = st.lists(st.sampled_from(["GET", "POST"]), max_size=1).map(tuple)
 PATHS = st.lists(st.sampled_from(["/a", "/a/*", "/*"]), max_size=1).map(tuple)
@@ -250,7 +250,7 @@ def test_chains_that_reach_nothing() -> None:
         ("d", "gone", False),
         ("x", "x", False),
     ):
-        with pytest.raises(ChainError) as caught:
+        with pytest.raises(PolicyChainError) as caught:
             chain(name, ring)
         assert (caught.value.name, caught.value.is_cycle) == (at, is_ring)
     assert chain("sandboxed", {"sandboxed": Written(base="minimal")}) == ("sandboxed",)

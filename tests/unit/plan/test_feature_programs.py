@@ -4,7 +4,7 @@ import pytest
 
 from agentbox.manifest.features.model import Feature, FixedPort
 from agentbox.plan.errors import PlanError
-from agentbox.plan.features.additions import Contribution
+from agentbox.plan.features.additions import FeatureAdditions
 from agentbox.plan.features.additions import build_contribution as contribution_of
 from agentbox.plan.model import Password, Port, Program, ReadySignal, VolumePlan
 from agentbox.plan.network import check_ports
@@ -27,7 +27,7 @@ VALUES = {
 }
 
 
-def contribution(features: list[Feature]) -> Contribution:
+def contribution(features: list[Feature]) -> FeatureAdditions:
     """On a 64-bit PC, with a few values."""
     return contribution_of(features, VALUES, "x86_64-linux", "3.13")
 

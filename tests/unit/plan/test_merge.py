@@ -10,7 +10,7 @@ from support.plans import plan_of as _plan_of
 
 from agentbox.plan.errors import PlanError
 from agentbox.plan.merge import ContainerProfile, baseline, effective_profile, merge
-from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
+from agentbox.plan.model import Device, Plan, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.policy.protected_paths import hides_image
 
 _PLAN = _plan_of()
@@ -58,9 +58,9 @@ def _deltas(
     tmpfs: st.SearchStrategy[TmpfsPlan],
     volumes: st.SearchStrategy[VolumePlan],
     capabilities: st.SearchStrategy[str],
-) -> st.SearchStrategy[list[ExceptionPlan]]:
+) -> st.SearchStrategy[list[SecurityExceptionPlan]]:
     one = st.builds(
-        ExceptionPlan, key=_WORDS, reason=st.just("because it must"), tmpfs=_tuples(tmpfs), volumes=_tuples(volumes),
+        SecurityExceptionPlan, key=_WORDS, reason=st.just("because it must"), tmpfs=_tuples(tmpfs), volumes=_tuples(volumes),
         devices=_tuples(_WORDS), group_add=_tuples(_WORDS), cap_add=_tuples(capabilities),
         device_requests=_tuples(_DEVICES), runtime=st.sampled_from(["", "nvidia"]), seccomp=st.sampled_from(["", "wide"]),
     )  # fmt: skip
@@ -78,7 +78,7 @@ _DENIALS = ("user", "read_only", "cap_drop", "no_new_privileges", "privileged")
 _LISTS = ("devices", "group_add", "cap_add", "device_requests")
 
 
-def _merged(deltas: list[ExceptionPlan]) -> ContainerProfile | str:
+def _merged(deltas: list[SecurityExceptionPlan]) -> ContainerProfile | str:
     """The profile, or why it is refused."""
     try:
         return merge(baseline(plan_of()), deltas)
@@ -110,7 +110,7 @@ def _covers(old: ContainerProfile, new: ContainerProfile) -> bool:
     )
 
 
-def _has(delta: ExceptionPlan, found: ContainerProfile) -> bool:
+def _has(delta: SecurityExceptionPlan, found: ContainerProfile) -> bool:
     """Everything in a delta is granted."""
     tmpfs = {row.target: row for row in found.tmpfs}
     volumes = {row.target: row for row in found.volumes}
@@ -129,7 +129,7 @@ def _has(delta: ExceptionPlan, found: ContainerProfile) -> bool:
 @settings(deadline=None)
 @given(_TAME)
 def test_what_only_adds_is_granted_and_nothing_of_the_baseline_is_removed(
-    deltas: list[ExceptionPlan],
+    deltas: list[SecurityExceptionPlan],
 ) -> None:
     """For every list of such deltas, the result covers the baseline and each delta; the baseline itself is unchanged."""
     base = baseline(plan_of())
@@ -143,7 +143,7 @@ def test_what_only_adds_is_granted_and_nothing_of_the_baseline_is_removed(
 @settings(deadline=None)
 @given(_WILD)
 def test_whatever_is_asked_for_is_refused_or_leaves_the_baseline_whole(
-    deltas: list[ExceptionPlan],
+    deltas: list[SecurityExceptionPlan],
 ) -> None:
     """Mounts over existing mounts, over the image, programs from /tmp, every capability: rejected,
     or not what it seemed."""
@@ -156,7 +156,7 @@ def test_whatever_is_asked_for_is_refused_or_leaves_the_baseline_whole(
 @settings(deadline=None)
 @given(st.one_of(_TAME, _WILD), st.randoms(use_true_random=False))
 def test_the_order_of_the_deltas_does_not_count(
-    deltas: list[ExceptionPlan], random: Random
+    deltas: list[SecurityExceptionPlan], random: Random
 ) -> None:
     """Any permutation produces the same profile, or is rejected too."""
     shuffled = random.sample(deltas, len(deltas))
@@ -166,7 +166,7 @@ def test_the_order_of_the_deltas_does_not_count(
 
 @settings(deadline=None)
 @given(_TAME)
-def test_merging_twice_adds_nothing(deltas: list[ExceptionPlan]) -> None:
+def test_merging_twice_adds_nothing(deltas: list[SecurityExceptionPlan]) -> None:
     """A union is idempotent."""
     once = merge(baseline(plan_of()), deltas)
     assert merge(once, deltas) == once
@@ -211,7 +211,10 @@ def test_two_different_wishes_for_one_thing_are_refused(
     one: dict[str, object], two: dict[str, object], said: str
 ) -> None:
     """No order lets one of them silently win."""
-    deltas = [ExceptionPlan(key="a", reason="", **one), ExceptionPlan(key="b", reason="", **two)]  # type: ignore[arg-type]
+    deltas = [
+        SecurityExceptionPlan(key="a", reason="", **one),
+        SecurityExceptionPlan(key="b", reason="", **two),
+    ]  # type: ignore[arg-type]
     with pytest.raises(PlanError, match=said):
         merge(baseline(plan_of()), deltas)
 
@@ -234,7 +237,7 @@ def test_what_would_undo_the_baseline_is_refused_by_name(
 ) -> None:
     """Though no rule was checked before."""
     with pytest.raises(PlanError, match=said):
-        merge(baseline(plan_of()), [ExceptionPlan(key="desktop", reason="", **asked)])  # type: ignore[arg-type]
+        merge(baseline(plan_of()), [SecurityExceptionPlan(key="desktop", reason="", **asked)])  # type: ignore[arg-type]
 
 
 def test_a_tmpfs_of_the_baseline_may_only_grow() -> None:
@@ -244,8 +247,8 @@ def test_a_tmpfs_of_the_baseline_may_only_grow() -> None:
     grown = merge(
         base,
         [
-            ExceptionPlan(key="a", reason="", tmpfs=(large,)),
-            ExceptionPlan(key="b", reason="", tmpfs=(small,)),
+            SecurityExceptionPlan(key="a", reason="", tmpfs=(large,)),
+            SecurityExceptionPlan(key="b", reason="", tmpfs=(small,)),
         ],
     )
     (run,) = (row for row in grown.tmpfs if row.target == "/run")
@@ -257,8 +260,13 @@ def test_a_volume_that_the_baseline_mounts_read_only_stays_so() -> None:
     kept = VolumePlan(source="models", target="/models", read_only=True)
     base = replace(baseline(plan_of()), volumes=(kept,))
     with pytest.raises(PlanError, match="cannot make /models writable"):
-        merge(base, [ExceptionPlan(key="a", reason="", volumes=(replace(kept, read_only=False),))])
-    assert merge(base, [ExceptionPlan(key="a", reason="", volumes=(kept,))]).volumes == (kept,)
+        merge(
+            base,
+            [SecurityExceptionPlan(key="a", reason="", volumes=(replace(kept, read_only=False),))],
+        )
+    assert merge(base, [SecurityExceptionPlan(key="a", reason="", volumes=(kept,))]).volumes == (
+        kept,
+    )
 
 
 def test_without_exceptions_the_profile_is_the_baseline() -> None:

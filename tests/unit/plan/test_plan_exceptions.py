@@ -7,7 +7,7 @@ from support.plans import SYSTEM, lock_of, manifest_bytes
 from agentbox.core.canonical import digest
 from agentbox.core.data_files import config_dir
 from agentbox.manifest.features.loader import load_features
-from agentbox.manifest.features.model import ExceptionNeed, Feature, Gate
+from agentbox.manifest.features.model import Feature, Gate, SecurityExceptionNeed
 from agentbox.manifest.load import parse
 from agentbox.manifest.tables.security import ExceptionKey
 from agentbox.plan.build import build_plan
@@ -25,7 +25,7 @@ def _plan(text: str, *keys: ExceptionKey) -> Plan:
     packages."""
     gate = Gate(key="meta.dev", values=(True,))
     extra = {
-        key: Feature(name=key, gate=gate, exception=ExceptionNeed(key=key, need="advised"))
+        key: Feature(name=key, gate=gate, exception=SecurityExceptionNeed(key=key, need="advised"))
         for key in keys
     }
     on = ("build", "core", *(sorted(keys) if "dev = true" in text else ()))

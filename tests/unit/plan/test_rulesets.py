@@ -10,7 +10,7 @@ from agentbox.core.paths import Paths
 from agentbox.manifest.features.loader import load_features
 from agentbox.plan.errors import PlanError
 from agentbox.plan.features.additions import build_contribution
-from agentbox.plan.model import Device, ExceptionPlan, Plan, Program, Ruleset, VolumePlan
+from agentbox.plan.model import Device, Plan, Program, Ruleset, SecurityExceptionPlan, VolumePlan
 
 FEATURES: Final = {name: row for name, row in load_features().items() if row.programs}
 BOX: Final = Paths()
@@ -104,7 +104,9 @@ SHARED: Final = {"desktop_wayland": {"/run/user/1000"}, "desktop_x11": {"/run/ag
 """What the two programs of a desktop have in common."""
 
 
-def _rulesets(name: str, exceptions: tuple[ExceptionPlan, ...] = ()) -> Mapping[str, Ruleset]:
+def _rulesets(
+    name: str, exceptions: tuple[SecurityExceptionPlan, ...] = ()
+) -> Mapping[str, Ruleset]:
     return build_contribution([FEATURES[name]], VALUES, "x86_64-linux", "3.13", exceptions).rulesets
 
 
@@ -162,9 +164,9 @@ def test_only_programs_of_agentbox_read_its_token() -> None:
 def test_an_exception_gives_devices_to_all_and_volumes_to_its_own_feature() -> None:
     """A directory that the operator adds to the desktop belongs to the desktop."""
     given = (
-        ExceptionPlan(key="desktop", reason="x", volumes=(VolumePlan(source="a", target="/data"), VolumePlan(source="b", target="/ro", read_only=True))),
-        ExceptionPlan(key="gpu-cuda", reason="x", device_requests=(Device(driver="nvidia", count=-1, capabilities=("gpu",)),)),
-        ExceptionPlan(key="gpu-rocm", reason="x", devices=("/dev/kfd", "/dev/dri")),
+        SecurityExceptionPlan(key="desktop", reason="x", volumes=(VolumePlan(source="a", target="/data"), VolumePlan(source="b", target="/ro", read_only=True))),
+        SecurityExceptionPlan(key="gpu-cuda", reason="x", device_requests=(Device(driver="nvidia", count=-1, capabilities=("gpu",)),)),
+        SecurityExceptionPlan(key="gpu-rocm", reason="x", devices=("/dev/kfd", "/dev/dri")),
     )  # fmt: skip
     session, notebook = (
         _rulesets("desktop_x11", given)["desktop-session"],

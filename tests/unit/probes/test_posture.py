@@ -9,14 +9,14 @@ from support.prefix_box import make_plan
 
 from agentbox.box.posture import fingerprint
 from agentbox.box.posture.drift import compare
-from agentbox.box.posture.extra import extra_mounts
 from agentbox.box.posture.measured import measured_controls, measured_tmpfs
 from agentbox.box.posture.promised import promised_controls
+from agentbox.box.posture.unplanned_mounts import extra_mounts
 from agentbox.core.linux import capabilities
 from agentbox.core.linux.mountinfo import containing_mount, mounts, parse, tmpfs_kib
 from agentbox.core.paths import Paths
 from agentbox.plan.merge import ContainerProfile, effective_profile
-from agentbox.plan.model import Device, ExceptionPlan, TmpfsPlan, VolumePlan
+from agentbox.plan.model import Device, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.plan.names import KUBERNETES
 
 BOX = Paths()
@@ -58,7 +58,7 @@ def test_every_promised_control_is_measured(prefix: str) -> None:
         TmpfsPlan(target="/tmp", size=1, mode="1777"),
         TmpfsPlan(target="/nowhere", size=1 << 20, mode="755", exec=True),
     )
-    added = ExceptionPlan(
+    added = SecurityExceptionPlan(
         key="desktop",
         reason="r",
         cap_add=("SYS_NICE",),
@@ -126,7 +126,7 @@ def test_the_engine_of_a_pod_may_mount_a_tmpfs_at_var_tmp(line: str, on: str, to
 def test_an_exception_changes_what_is_promised_and_nothing_else() -> None:
     """A memory file system, a group and a capability are three controls; the rest stays."""
     plain = plan_of()
-    added = ExceptionPlan(
+    added = SecurityExceptionPlan(
         key="desktop",
         reason="r",
         cap_add=("NET_RAW",),
@@ -149,7 +149,7 @@ def test_an_exception_changes_what_is_promised_and_nothing_else() -> None:
 def test_another_seccomp_list_has_no_known_fingerprint() -> None:
     """Only the mode is promised then."""
     named = replace(
-        plan_of(), exceptions=(ExceptionPlan(key="desktop", reason="r", seccomp="wide"),)
+        plan_of(), exceptions=(SecurityExceptionPlan(key="desktop", reason="r", seccomp="wide"),)
     )
     assert "seccomp_fingerprint" in promised_controls(plan_of(), BOX)
     assert "seccomp_fingerprint" not in promised_controls(named, BOX)

@@ -9,7 +9,7 @@ import pytest
 import yaml
 from support.plans import manifest_bytes, plan_of
 
-from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
+from agentbox.plan.model import Device, Plan, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.compose import compose, format_size
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.files import compose_files
@@ -146,7 +146,7 @@ def test_test_hooks_need_a_plan_with_test_hooks() -> None:
         compose(plan_of(test_hooks=True), hooks={"PATH": "/evil"})
 
 
-WIDE = ExceptionPlan(
+WIDE = SecurityExceptionPlan(
     key="gpu",
     reason="models run on the GPU",
     tmpfs=(

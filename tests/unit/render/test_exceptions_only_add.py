@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.plans import SYSTEM, lock_of
 
 from agentbox.manifest.features.loader import load_features
-from agentbox.manifest.features.model import ExceptionNeed, Feature, Gate
+from agentbox.manifest.features.model import Feature, Gate, SecurityExceptionNeed
 from agentbox.manifest.load import parse
 from agentbox.manifest.tables.security import ExceptionKey
 from agentbox.plan.build import build_plan
@@ -64,7 +64,7 @@ def _features() -> dict[str, Feature]:
     the feature's packages."""
     gate = Gate(key="meta.dev", values=(True,))
     gated = {
-        key: Feature(name=key, gate=gate, exception=ExceptionNeed(key=key, need="advised"))
+        key: Feature(name=key, gate=gate, exception=SecurityExceptionNeed(key=key, need="advised"))
         for key in KEYS
     }
     return {

@@ -17,13 +17,13 @@ from support.rendered_grants import (
     unwaived,
 )
 
-from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
+from agentbox.plan.model import Device, Plan, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.options import Options
 from agentbox.plan.render.podman import podman_run
 from agentbox.plan.render.targets import RenderInput, render
 
 IMAGE = "registry.example/agentbox@sha256:" + "a" * 64
-WIDE = ExceptionPlan(
+WIDE = SecurityExceptionPlan(
     key="gpu-cuda",
     reason="everything that a delta can hold",
     tmpfs=(

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from support.plans import manifest_bytes, plan_of
 
-from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
+from agentbox.plan.model import Device, Plan, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.kubernetes.objects import kubernetes
 from agentbox.plan.render.kubernetes.security import PodSecurityError, violations
@@ -102,7 +102,9 @@ def test_a_control_of_restricted_trips_there_alone(control: str, spoil: Spoil) -
 
 
 def _widened(**added: Any) -> Plan:
-    return replace(plan_of(), exceptions=(ExceptionPlan(key="desktop", reason="a test", **added),))
+    return replace(
+        plan_of(), exceptions=(SecurityExceptionPlan(key="desktop", reason="a test", **added),)
+    )
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from support.plans import plan_of
 
-from agentbox.plan.model import Device, ExceptionPlan, Plan, TmpfsPlan, VolumePlan
+from agentbox.plan.model import Device, Plan, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.controls import CONTROL_LINES, ENGINE, FIELDS, PlanAssessment
 from agentbox.plan.render.kubernetes.security import BASELINE, PRIVILEGED, RESTRICTED
 from agentbox.plan.render.security_report import report, report_json, security_report
@@ -25,7 +25,9 @@ PLAN = plan_of()
 def with_delta(**added: Any) -> Plan:
     return replace(
         PLAN,
-        exceptions=(ExceptionPlan(key="desktop", reason="the display server needs it", **added),),
+        exceptions=(
+            SecurityExceptionPlan(key="desktop", reason="the display server needs it", **added),
+        ),
     )
 
 

@@ -2,8 +2,8 @@
 
 from catalogue import FEATURES
 
-from agentbox.manifest.features.available import gates
 from agentbox.manifest.features.loader import UNGATED, load_features
+from agentbox.manifest.features.supported_choices import gates
 from agentbox.manifest.rules._retired import RETIRED
 from agentbox.manifest.rules.discovery import discover
 

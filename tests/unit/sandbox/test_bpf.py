@@ -11,7 +11,7 @@ import pytest
 
 from agentbox.sandbox.seccomp import agent_filter as seccomp
 from agentbox.sandbox.seccomp import bpf, call_sets
-from agentbox.sandbox.seccomp.syscalls import AARCH64, CALLS, MACHINES, X86_64, Machine
+from agentbox.sandbox.seccomp.syscalls import AARCH64, CALLS, MACHINES, X86_64, AuditArchitecture
 
 DONE, ENOSYS, EINVAL = (
     bpf.errno_action(0),
@@ -58,7 +58,7 @@ def run(
                 raise AssertionError(hex(code))
 
 
-def number(machine: Machine, call: str) -> int:
+def number(machine: AuditArchitecture, call: str) -> int:
     found = machine.number(call)
     assert found is not None
     return found
@@ -106,7 +106,7 @@ def test_a_search_goes_to_each_body() -> None:
 @pytest.mark.parametrize(
     ("machine", "digest"), [(X86_64, "bee56903c2aaf0fa"), (AARCH64, "0a209542c493b0a6")]
 )
-def test_the_filter_is_the_reviewed_one(machine: Machine, digest: str) -> None:
+def test_the_filter_is_the_reviewed_one(machine: AuditArchitecture, digest: str) -> None:
     """Changed bytes need a review of what they now allow."""
     found = seccomp.build(machine, network=False, cookie=OWN)
     assert hashlib.sha256(found).hexdigest()[:16] == digest
@@ -114,7 +114,7 @@ def test_the_filter_is_the_reviewed_one(machine: Machine, digest: str) -> None:
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 @pytest.mark.parametrize("network", [False, True])
-def test_each_call_gets_its_answer(machine: Machine, network: bool) -> None:
+def test_each_call_gets_its_answer(machine: AuditArchitecture, network: bool) -> None:
     """Refused calls go to the reaper; every other number passes, except those whose arguments are
     tested."""
     program = seccomp.build(machine, network=network)
@@ -214,7 +214,7 @@ def test_each_call_gets_its_answer(machine: Machine, network: bool) -> None:
     ],
 )  # fmt: skip
 def test_arguments_decide(
-    machine: Machine, call: str, arguments: tuple[int, ...], offline: int, online: int
+    machine: AuditArchitecture, call: str, arguments: tuple[int, ...], offline: int, online: int
 ) -> None:
     """By the low word, which is all that the kernel reads of an int."""
     for network, wanted in ((False, offline), (True, online)):
@@ -224,7 +224,7 @@ def test_arguments_decide(
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
 @pytest.mark.parametrize("call", call_sets.LANDLOCK_CALLS)
-def test_the_launchers_own_rulesets_pass(machine: Machine, call: str) -> None:
+def test_the_launchers_own_rulesets_pass(machine: AuditArchitecture, call: str) -> None:
     """By both words; with a bit of either wrong the reaper decides."""
     program = seccomp.build(machine, network=False, cookie=OWN)
     answers = {
@@ -244,7 +244,7 @@ def test_the_launchers_own_rulesets_pass(machine: Machine, call: str) -> None:
 
 
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-def test_processes_that_nobody_counts_are_the_kernels(machine: Machine) -> None:
+def test_processes_that_nobody_counts_are_the_kernels(machine: AuditArchitecture) -> None:
     """Without a limit only the flags that create namespaces are tested."""
     program = seccomp.build(machine, network=False, forks=False)
     answers = {
@@ -279,7 +279,7 @@ def test_what_is_too_long_is_refused() -> None:
     reason="libseccomp, the judge, is not installed here",
 )
 @pytest.mark.parametrize("machine", MACHINES.values(), ids=MACHINES)
-def test_the_numbers_are_libseccomps(machine: Machine) -> None:
+def test_the_numbers_are_libseccomps(machine: AuditArchitecture) -> None:
     """The table of the other architecture agrees; below zero it has no such call."""
     judge = ctypes.CDLL(ctypes.util.find_library("seccomp"))
     for call in CALLS:

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.supervision.events import BootLog, read_events
+from agentbox.box.supervision.boot_event_log import BootLog, read_events
 from agentbox.core.paths import Paths
 
 WRITER = """
 import sys
 from pathlib import Path
 from agentbox.core.paths import Paths
-from agentbox.box.supervision.events import BootLog
+from agentbox.box.supervision.boot_event_log import BootLog
 log = BootLog(Paths(Path(sys.argv[1])), "boot")
 for number in range(100):
     log.emit("CapabilityValidated", capability=str(number), ms=1)

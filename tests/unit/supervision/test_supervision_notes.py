@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.box.supervision.backoff import consecutive_starts, wait_seconds
-from agentbox.box.supervision.hooks import Hooks, requested_hooks
+from agentbox.box.supervision.fault_hooks import FaultHooks, requested_hooks
 from agentbox.box.supervision.notify import notify, read_note
 from agentbox.core.linux import procfs
 from agentbox.core.paths import Paths
@@ -86,7 +86,7 @@ def test_hooks_are_read_from_their_variables() -> None:
         "AGENTBOX_TEST_FAIL_SLOT": "memory",
         "AGENTBOX_TEST_SEAL_TIMEOUT": "3",
     }
-    assert Hooks.from_environment(env) == Hooks(
+    assert FaultHooks.from_environment(env) == FaultHooks(
         delay_slot={"beads": 2.5}, fail_slot="memory", seal_timeout=3
     )
     assert requested_hooks(env) == tuple(sorted(env))
@@ -96,4 +96,4 @@ def test_hooks_are_read_from_their_variables() -> None:
 def test_a_hook_that_cannot_be_understood_is_refused_by_name(text: str) -> None:
     """A hook that cannot be understood is refused by name."""
     with pytest.raises(ValueError, match="AGENTBOX_TEST_DELAY_SLOT"):
-        Hooks.from_environment({"AGENTBOX_TEST_DELAY_SLOT": text})
+        FaultHooks.from_environment({"AGENTBOX_TEST_DELAY_SLOT": text})

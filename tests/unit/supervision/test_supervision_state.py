@@ -7,19 +7,19 @@ from pathlib import Path
 import pytest
 from support.prefix_box import make_plan
 
+from agentbox.box.supervision.current_boot import (
+    CurrentBoot,
+    lock_state,
+    mark_clean,
+    mark_running,
+    read_current,
+)
 from agentbox.box.supervision.secrets import (
     find_token,
     is_placeholder,
     make_token,
     read_secret,
     store_secret,
-)
-from agentbox.box.supervision.shutdown import (
-    CurrentBoot,
-    lock_state,
-    mark_clean,
-    mark_running,
-    read_current,
 )
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import Paths

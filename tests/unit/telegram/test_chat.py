@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from support.bot_api import BotApi
 
-from agentbox.box.programs.telegram.chat import MAX_LENGTH, Chat, ChatRefused
+from agentbox.box.programs.telegram.chat_sender import MAX_LENGTH, ChatRefused, ChatSender
 from agentbox.box.programs.telegram.formatting import format_event, group_messages
 
 
 def test_a_message_is_taken(service: BotApi) -> None:
     """By the method's own path and fields."""
-    Chat("1:abc", "-42", api=service.url, sleep=lambda _: None).send("hello")
+    ChatSender("1:abc", "-42", api=service.url, sleep=lambda _: None).send("hello")
     assert service.paths == ["/bot1:abc/sendMessage"]
     assert service.messages == [{"chat_id": "-42", "text": "hello", "disable_notification": True}]
 
@@ -22,7 +22,7 @@ def test_it_waits_as_long_as_the_service_asks(service: BotApi) -> None:
     """Then sends again; an error of the service doubles the wait."""
     slept: list[float] = []
     service.refusals = [(429, {"parameters": {"retry_after": 7}}), (502, {}), (502, {})]
-    Chat("1:abc", "-42", api=service.url, sleep=slept.append).send("hello")
+    ChatSender("1:abc", "-42", api=service.url, sleep=slept.append).send("hello")
     assert [row["text"] for row in service.messages] == ["hello"]
     assert slept == [7, 2, 4, 1]
 
@@ -31,13 +31,13 @@ def test_wrong_credentials_are_told_without_the_token(service: BotApi) -> None:
     """Trying again would change nothing."""
     service.refusals = [(401, {"description": "Unauthorized"})]
     with pytest.raises(ChatRefused, match="401 Unauthorized") as raised:
-        Chat("1:abc", "-42", api=service.url).send("hello")
+        ChatSender("1:abc", "-42", api=service.url).send("hello")
     assert "1:abc" not in raised.value.message
 
 
 def test_a_service_out_of_reach_is_waited_for(service: BotApi) -> None:
     """Nothing is lost: the message is sent once it answers."""
-    chat = Chat(
+    chat = ChatSender(
         "1:abc",
         "-42",
         api="http://127.0.0.1:1",

@@ -23,7 +23,7 @@ from agentbox.adapters.runtime.agent_quotas import (
     is_agent,
     too_many_beads,
 )
-from agentbox.adapters.runtime.checks import json_text
+from agentbox.adapters.runtime.input_checks import json_text
 from agentbox.contracts import beads
 from agentbox.contracts.beads import Bead, BeadSpec, Kind
 from agentbox.core.records.wire import invalid_value

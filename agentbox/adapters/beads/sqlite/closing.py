@@ -6,8 +6,8 @@ from agentbox.adapters.beads.sqlite.leases import transition_error
 from agentbox.adapters.beads.sqlite.rows import change, find, stored_lease_id
 from agentbox.contracts.beads import Bead
 from agentbox.core.slot_errors import LeaseLost
+from agentbox.core.storage.invalid_utf8_keys import escape_invalid
 from agentbox.core.storage.sqlite_text import each_row
-from agentbox.core.storage.stored_keys import escape_invalid
 
 _DESCENDANTS_SQL = """
     WITH RECURSIVE below (id) AS (

@@ -10,9 +10,9 @@ import apsw
 from agentbox.contracts.beads import Bead
 from agentbox.core.slot_errors import NotFound
 from agentbox.core.storage.damaged_rows import UNREADABLE, damaged_row
+from agentbox.core.storage.invalid_utf8_keys import is_sound
 from agentbox.core.storage.sqlite import fetch_one
 from agentbox.core.storage.sqlite_text import each_row
-from agentbox.core.storage.stored_keys import is_sound
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 COLUMNS = (

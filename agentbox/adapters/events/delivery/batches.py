@@ -12,26 +12,26 @@ MAX_BODY_BYTES = 1 << 20  # per body
 
 
 @dataclass(frozen=True, slots=True)
-class DeliveryRecord:
+class EncodedRecord:
     """A record and its CloudEvent as JSON."""
 
     event: Event
     text: bytes
 
 
-def pack_batch(events: Sequence[Event]) -> tuple[DeliveryRecord, ...]:
+def pack_batch(events: Sequence[Event]) -> tuple[EncodedRecord, ...]:
     """Return the first records that fit in one request, at least one."""
-    records: list[DeliveryRecord] = []
+    records: list[EncodedRecord] = []
     size = 2
     for event in events[:MAX_RECORDS]:
         text = json.dumps(cloud_event(event), ensure_ascii=False, separators=(",", ":")).encode()
         size += len(text) + 1
         if records and size > MAX_BODY_BYTES:
             break
-        records.append(DeliveryRecord(event, text))
+        records.append(EncodedRecord(event, text))
     return tuple(records)
 
 
-def encode_batch(records: Sequence[DeliveryRecord]) -> bytes:
+def encode_batch(records: Sequence[EncodedRecord]) -> bytes:
     """Return a JSON array of the records."""
     return b"[%b]" % b",".join(record.text for record in records)

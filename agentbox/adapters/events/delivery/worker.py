@@ -11,7 +11,7 @@ import structlog
 from agentbox.adapters.events.cloudevents import BATCH, SINGLE
 from agentbox.adapters.events.delivery.batches import (
     MAX_RECORDS,
-    DeliveryRecord,
+    EncodedRecord,
     encode_batch,
     pack_batch,
 )
@@ -104,11 +104,11 @@ class DeliveryWorker:
             _log.exception("journal.delivery.bug")
         await self._back_off(outcome)
 
-    async def _next_records(self) -> tuple[DeliveryRecord, ...]:
+    async def _next_records(self) -> tuple[EncodedRecord, ...]:
         batch = await self._journal.read(since=self._cursor.seq, limit=MAX_RECORDS)
         return pack_batch(batch.events)
 
-    async def _deliver(self, records: Sequence[DeliveryRecord]) -> None:
+    async def _deliver(self, records: Sequence[EncodedRecord]) -> None:
         """Move the cursor past the records. Raises RetryLater."""
         if self._single and len(records) > 1:
             for record in records:
@@ -129,7 +129,7 @@ class DeliveryWorker:
         else:
             raise RetryLater(outcome)
 
-    async def _post(self, records: Sequence[DeliveryRecord]) -> DeliveryOutcome:
+    async def _post(self, records: Sequence[EncodedRecord]) -> DeliveryOutcome:
         sink = self._sink
         if sink is None:
             return DeliveryOutcome("held", 0, self._reason)

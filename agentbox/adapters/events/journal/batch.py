@@ -18,7 +18,7 @@ class AppendJob:
     """One append and its future. `box` is the box that delivered the records, "" for local ones.
     `discard_through` is set instead of drafts: sealed segments up to that record may be removed."""
 
-    drafts: Sequence[chain.PendingRecord]
+    drafts: Sequence[chain.UnchainedRecord]
     future: "Future[tuple[Event, ...]]"
     box: str = ""
     discard_through: int = -1
@@ -46,7 +46,7 @@ class Batch:
     origin_heads: dict[str, tuple[int, str]] = field(default_factory=dict)
     starts: list[tuple[int, int]] = field(default_factory=list)  # (seq, offset in the batch)
 
-    def append(self, draft: chain.PendingRecord) -> Event:
+    def append(self, draft: chain.UnchainedRecord) -> Event:
         """Append a record to the chain."""
         seq = self.seq + 1
         line, digest = chain.encode_line(draft.members, seq, self.ts, self.hash)
@@ -58,14 +58,14 @@ class Batch:
         return event
 
 
-def record_key(draft: chain.PendingRecord) -> bytes:
+def record_key(draft: chain.UnchainedRecord) -> bytes:
     """Return (source, id) as encoded in the line; for a delivered record its origin."""
     if (origin := draft.event.get("origin")) is not None:
         return chain.origin_key(origin)
     return draft.members["source"] + b',"id":' + draft.members["id"]
 
 
-def is_same_record(event: Event, draft: chain.PendingRecord) -> bool:
+def is_same_record(event: Event, draft: chain.UnchainedRecord) -> bool:
     """Return whether both have the same name; unlike key numbers, without collisions."""
     origin = draft.event.get("origin")
     if origin is not None:

@@ -16,7 +16,7 @@ from typing import Any
 
 import rfc8785
 
-from agentbox.adapters.runtime.checks import check_json, check_size
+from agentbox.adapters.runtime.input_checks import check_json, check_size
 from agentbox.contracts.events import MAX_DATA, Event, Origin
 from agentbox.core.clock import to_wire as wire_time
 from agentbox.core.records.wire import JsonObj, invalid_value, to_wire
@@ -77,7 +77,7 @@ _MEMBERS = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class JournalLine:
+class JournalLineHeader:
     """The chain position of a line, without its data. `key` is (source, id) as encoded in the line;
     for a record with an origin it is (box, seq there)."""
 
@@ -98,7 +98,7 @@ class JournalLine:
 
 
 @dataclass(frozen=True, slots=True)
-class PendingRecord:
+class UnchainedRecord:
     """A record without its chain position, each member encoded as RFC 8785."""
 
     event: dict[str, Any]
@@ -150,7 +150,7 @@ def encode_line(
     ), digest
 
 
-def parse_line(line: bytes) -> JournalLine | None:
+def parse_line(line: bytes) -> JournalLineHeader | None:
     """Parse the chain position of a line (without newline); None if its members are not those of a
     record."""
     start = line.rfind(_HASH_MEMBER)
@@ -169,7 +169,7 @@ def parse_line(line: bytes) -> JournalLine | None:
     ts = match["ts"].decode("ascii", "replace")
     origin = None if match["origin"] is None else decode_origin(json.loads(match["origin"]))
     key = match["source"] + match["id"] if origin is None else origin_key(origin)
-    return JournalLine(
+    return JournalLineHeader(
         int(match["seq"]),
         match["prev"].decode(),
         match["hash"].decode(),

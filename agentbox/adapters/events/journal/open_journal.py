@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from agentbox.adapters.events.journal import recovery
-from agentbox.adapters.events.journal.chain import PendingRecord
+from agentbox.adapters.events.journal.chain import UnchainedRecord
 from agentbox.adapters.events.journal.drafts import create_draft
 from agentbox.adapters.events.journal.lock import WriterLock
 from agentbox.adapters.events.journal.reader import JournalReader
@@ -115,7 +115,7 @@ class OpenJournal:
                 stop=self.stopping.is_set,
             )
 
-    def _create_self_draft(self, type: str, data: dict[str, Any]) -> PendingRecord:
+    def _create_self_draft(self, type: str, data: dict[str, Any]) -> UnchainedRecord:
         """Return a draft of a record about the journal itself."""
         return create_draft(
             NewEvent(type=type, data=data), context.CORE, self._cfg.box, self._deps.ids()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.adapters.events.journal import chain
-from agentbox.adapters.events.journal.origins import OriginHead, load_origin_heads
+from agentbox.adapters.events.journal.foreign_records import OriginHead, load_origin_heads
 from agentbox.adapters.events.journal.segments import (
     CHECKPOINT_INTERVAL,
     SEALED,
@@ -175,7 +175,7 @@ def _scan_segment(
 
 def _check_line(
     segment: JournalSegment, line: bytes, expected: int, prev: str | None
-) -> chain.JournalLine:
+) -> chain.JournalLineHeader:
     parsed = chain.parse_line(line)
     number = expected - segment.first_seq + 1
     if parsed is None or not parsed.is_intact:

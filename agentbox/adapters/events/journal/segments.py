@@ -95,7 +95,7 @@ def read_lines(stream: BinaryIO) -> Iterator[tuple[bytes, bool]]:
         yield (line[:-1] if complete else line), complete
 
 
-def read_first_line(path: Path) -> chain.JournalLine | None:
+def read_first_line(path: Path) -> chain.JournalLineHeader | None:
     """Parse the first record of a file; None without a complete line. Raises IntegrityError if the
     line is invalid."""
     with path.open("rb") as stream:

@@ -189,7 +189,7 @@ def _verify_record(
 
 
 def _check_origin(
-    path: Path, number: int, line: bytes, parsed: chain.JournalLine, state: _VerifyState
+    path: Path, number: int, line: bytes, parsed: chain.JournalLineHeader, state: _VerifyState
 ) -> None:
     """A delivered record must match the hash of its box, and follow on the previous record of that
     box or on a gap record."""

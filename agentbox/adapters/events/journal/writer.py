@@ -21,9 +21,9 @@ from agentbox.adapters.events.journal.batch import (
     record_key,
     resolve_jobs,
 )
+from agentbox.adapters.events.journal.foreign_records import SAVE_INTERVAL as MARK_EVERY
+from agentbox.adapters.events.journal.foreign_records import new_drafts, save_origin_heads
 from agentbox.adapters.events.journal.lock import ReaderCount
-from agentbox.adapters.events.journal.origins import SAVE_INTERVAL as MARK_EVERY
-from agentbox.adapters.events.journal.origins import new_drafts, save_origin_heads
 from agentbox.adapters.events.journal.prune import remove_delivered
 from agentbox.adapters.events.journal.recovery import MAX_KEYS, JournalState, key_number
 from agentbox.adapters.events.journal.segments import (
@@ -58,7 +58,7 @@ class JournalWriter:
         self,
         journal: JournalState,
         clock: Clock,
-        create_self_draft: Callable[[str, dict[str, Any]], chain.PendingRecord],
+        create_self_draft: Callable[[str, dict[str, Any]], chain.UnchainedRecord],
         on_published: Callable[[], None],
         *,
         segment_size: int,
@@ -236,7 +236,7 @@ class JournalWriter:
         batch.ts = now
         return batch
 
-    def _new_drafts(self, batch: Batch, job: AppendJob) -> Sequence[chain.PendingRecord]:
+    def _new_drafts(self, batch: Batch, job: AppendJob) -> Sequence[chain.UnchainedRecord]:
         """Return the new drafts of a delivery, with gap records. Raises OriginConflict."""
         head = batch.origin_heads.get(job.box, self._journal.origin_heads.get(job.box))
         drafts, new_head = new_drafts(
@@ -249,7 +249,7 @@ class JournalWriter:
             batch.origin_heads[job.box] = new_head
         return drafts
 
-    def _find_existing(self, batch: Batch, draft: chain.PendingRecord) -> Event | None:
+    def _find_existing(self, batch: Batch, draft: chain.UnchainedRecord) -> Event | None:
         key = record_key(draft)
         if (event := batch.keys.get(key)) is not None:
             return event

@@ -14,7 +14,7 @@ from agentbox.manifest.slot_options import PostgresMemoryOptions
 _OPEN_SECONDS = 10.0
 
 
-class PgVectors:
+class PgReembedStore:
     """Other boxes may have the schema open; after `begin` the stored model refuses them."""
 
     def __init__(self, cfg: SlotConfig[PostgresMemoryOptions]) -> None:

@@ -5,12 +5,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from agentbox.adapters.memory.conditions import join_conditions
 from agentbox.adapters.memory.embedder import check_model
 from agentbox.adapters.memory.filters import FilterCondition
 from agentbox.adapters.memory.postgres.rows import LIVE
 from agentbox.adapters.memory.postgres.word_index import PgWordIndex
-from agentbox.adapters.memory.ranking import fuse, fusion_depth, text_score
+from agentbox.adapters.memory.rank_fusion import fuse, fusion_depth, text_score
+from agentbox.adapters.memory.sql_conditions import join_conditions
 from agentbox.adapters.memory.sqlite.rows import COLUMNS, entry_from_row, scalar_columns
 from agentbox.contracts.memory import Embedder, Hit
 from agentbox.core.storage.damaged_rows import DamagedRows

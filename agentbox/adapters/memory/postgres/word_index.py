@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from agentbox.adapters.memory.ranking import inverse_frequency
+from agentbox.adapters.memory.rank_fusion import inverse_frequency
 from agentbox.core.background.threads import run_in_thread
 from agentbox.core.storage.postgres.database import Connection, fetch_all, fetch_one
 
 if TYPE_CHECKING:
-    from agentbox.adapters.memory.postings import Postings, RankedEntries
+    from agentbox.adapters.memory.postings import Postings, ScoredEntries
 
 # cached entries of 24 bytes; a larger schema is searched in SQL, as reading it would exceed a call
 MAX_ENTRIES = 500_000
@@ -60,7 +60,7 @@ class PgWordIndex:
 
     async def rank(
         self, db: Connection, words: Sequence[str], namespaces: Sequence[str]
-    ) -> "RankedEntries | None":
+    ) -> "ScoredEntries | None":
         """Return None if there are too many entries to cache. Requires a repeatable read
         transaction without earlier reads."""
         async with self._lock:

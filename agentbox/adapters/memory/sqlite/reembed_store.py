@@ -12,7 +12,7 @@ from agentbox.core.storage.sqlite import Database, fetch_all, fetch_one
 from agentbox.manifest.slot_options import MemoryOptions
 
 
-class SqliteVectors:
+class SqliteReembedStore:
     """A running box may have the file open; the stored model refuses it."""
 
     def __init__(self, cfg: SlotConfig[MemoryOptions]) -> None:

@@ -13,9 +13,9 @@ from agentbox.adapters.memory.filters import kind_of
 from agentbox.contracts.memory import Embedder, MemoryEntry
 from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.core.storage.damaged_rows import UNREADABLE, damaged_row
+from agentbox.core.storage.invalid_utf8_keys import escape_invalid, is_sound
 from agentbox.core.storage.sqlite import fetch_all, fetch_one
 from agentbox.core.storage.sqlite_text import each_row
-from agentbox.core.storage.stored_keys import escape_invalid, is_sound
 
 _NAMES = ("namespace", "key", "value", "text", "metadata", "created_at", "updated_at", "expires_at")
 COLUMNS = ", ".join(f"e.{name}" for name in _NAMES)

@@ -9,15 +9,15 @@ from typing import Any
 import apsw
 
 from agentbox.adapters.memory import relevance
-from agentbox.adapters.memory.conditions import join_conditions
 from agentbox.adapters.memory.filters import FilterCondition
-from agentbox.adapters.memory.ranking import (
+from agentbox.adapters.memory.rank_fusion import (
     MAX_WEIGHTED_WORDS,
     fuse,
     fusion_depth,
     inverse_frequency,
     text_score,
 )
+from agentbox.adapters.memory.sql_conditions import join_conditions
 from agentbox.adapters.memory.sqlite.rows import LIVE, entry_from_row, raw_entries, scalar_columns
 from agentbox.adapters.memory.sqlite.vector_index import VectorIndex
 from agentbox.adapters.memory.sqlite.word_index import SqliteWordIndex, namespace_totals

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import apsw
 
 from agentbox.adapters.memory import relevance
-from agentbox.adapters.memory.ranking import inverse_frequency
+from agentbox.adapters.memory.rank_fusion import inverse_frequency
 from agentbox.core.storage.sqlite import fetch_all, fetch_one
 from agentbox.core.storage.sqlite_text import each_row
 
 if TYPE_CHECKING:
-    from agentbox.adapters.memory.postings import Postings, RankedEntries
+    from agentbox.adapters.memory.postings import Postings, ScoredEntries
 
 MAX_ENTRIES = 2_000_000  # cached entries of 24 bytes; a larger store is searched in SQL
 _ENTRY_COLUMNS = ("namespace", "bytes", "expires_at")
@@ -39,7 +39,7 @@ class SqliteWordIndex:
 
     def rank(
         self, db: apsw.Connection, words: Sequence[str], namespaces: Sequence[str], now: int
-    ) -> "RankedEntries | None":
+    ) -> "ScoredEntries | None":
         """Return None if there are too many entries to cache, or another reader is ahead of this
         snapshot."""
         total, size = namespace_totals(db, namespaces)

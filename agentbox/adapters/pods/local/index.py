@@ -10,9 +10,9 @@ from agentbox.adapters.pods.local.bodies import etag_of
 from agentbox.adapters.runtime.agent_quotas import AGENTS_SHARE, STATE_SHARE
 from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
+from agentbox.core.storage.invalid_utf8_keys import is_sound
 from agentbox.core.storage.sqlite import fetch_one
 from agentbox.core.storage.sqlite_text import each_row
-from agentbox.core.storage.stored_keys import is_sound
 
 MIGRATIONS: tuple[str, ...] = (
     """

@@ -18,7 +18,6 @@ from typing import Literal
 
 import apsw
 
-from agentbox.adapters.pods.conditions import Conditions
 from agentbox.adapters.pods.local import index
 from agentbox.adapters.pods.local.bodies import Upload, check_cap, digest_of, etag_of, read_all
 from agentbox.adapters.pods.local.index import DEFAULT_TYPE, Intent, ObjectRow, Quota
@@ -30,6 +29,7 @@ from agentbox.adapters.pods.local.tree import (
     stat_entry,
     translate_errors,
 )
+from agentbox.adapters.pods.object_preconditions import ObjectPreconditions
 from agentbox.adapters.pods.paths import PodPath, parse_path
 from agentbox.core.ids import uuid7
 from agentbox.core.records.wire import invalid_value
@@ -115,14 +115,14 @@ class ObjectStore:
             return os.fstat(dir_fd)
 
     def write(
-        self, path: PodPath, body: bytes, content_type: str, conditions: Conditions
+        self, path: PodPath, body: bytes, content_type: str, conditions: ObjectPreconditions
     ) -> StoredObject:
         """Write a complete body."""
         check_cap(len(body), self.cap)
         return self._put(path, conditions, lambda _current, _folder: (body, content_type))
 
     def patch(
-        self, path: PodPath, change: Callable[[bytes, str], bytes], conditions: Conditions
+        self, path: PodPath, change: Callable[[bytes, str], bytes], conditions: ObjectPreconditions
     ) -> StoredObject:
         """Read, change and write the object while holding its lock."""
 
@@ -139,7 +139,7 @@ class ObjectStore:
 
         return self._put(path, conditions, produce)
 
-    def delete(self, path: PodPath, conditions: Conditions) -> None:
+    def delete(self, path: PodPath, conditions: ObjectPreconditions) -> None:
         """Remove an object or an empty container."""
         with (
             translate_errors(f"delete {path.text}"),
@@ -172,7 +172,9 @@ class ObjectStore:
         ):
             yield PendingWrite(self, path, dir_fd, upload, intent)
 
-    def commit_write(self, pending: "PendingWrite", conditions: Conditions) -> StoredObject:
+    def commit_write(
+        self, pending: "PendingWrite", conditions: ObjectPreconditions
+    ) -> StoredObject:
         """Complete a streamed write; the conditions are checked now."""
         digest = pending.upload.sync()
         with self._locks.hold(pending.path.text):
@@ -186,7 +188,7 @@ class ObjectStore:
     def _put(
         self,
         path: PodPath,
-        conditions: Conditions,
+        conditions: ObjectPreconditions,
         produce: Callable[[ObjectRow | None, int], tuple[bytes, str]],
     ) -> StoredObject:
         with (
@@ -307,7 +309,7 @@ class PendingWrite:
         with translate_errors(f"write {self.path.text}"):
             self.upload.write(chunk)
 
-    def commit(self, conditions: Conditions) -> StoredObject:
+    def commit(self, conditions: ObjectPreconditions) -> StoredObject:
         with translate_errors(f"write {self.path.text}"):
             return self.store.commit_write(self, conditions)
 

@@ -9,11 +9,11 @@ from agentbox import __version__
 from agentbox.box.boot.context import Context
 from agentbox.box.boot.errors import BootError
 from agentbox.box.boot.journal_tail import last_record
+from agentbox.box.supervision.boot_event_log import BootLog
 from agentbox.box.supervision.boot_record import PreviousBoot, load_plan
-from agentbox.box.supervision.events import BootLog
-from agentbox.box.supervision.hooks import Hooks, requested_hooks
+from agentbox.box.supervision.current_boot import read_current
+from agentbox.box.supervision.fault_hooks import FaultHooks, requested_hooks
 from agentbox.box.supervision.sentinel import last_copy_sha256
-from agentbox.box.supervision.shutdown import read_current
 from agentbox.core.ids import uuid7
 from agentbox.core.linux import landlock_writes, procfs
 from agentbox.core.paths import Paths
@@ -131,7 +131,7 @@ def _load_hooks(context: Context) -> None:
     names = requested_hooks(context.env)
     if context.plan.test_hooks:
         try:
-            context.hooks = Hooks.from_environment(context.env)
+            context.hooks = FaultHooks.from_environment(context.env)
         except ValueError as error:
             raise BootError(
                 f"cannot use a test hook: {error}", "Fix or unset the variable."

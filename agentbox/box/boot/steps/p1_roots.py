@@ -8,7 +8,7 @@ from pathlib import Path
 
 from agentbox.box.boot.context import Context
 from agentbox.box.boot.errors import BootError
-from agentbox.box.supervision.shutdown import lock_state
+from agentbox.box.supervision.current_boot import lock_state
 from agentbox.core.files.atomic import probe_file
 
 PHASE, BUDGET_MS = "1", 40

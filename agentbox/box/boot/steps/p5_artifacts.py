@@ -10,9 +10,9 @@ from agentbox.box.boot.errors import BootError
 from agentbox.box.boot.record import boot_record
 from agentbox.box.probes.base import ProbeResult
 from agentbox.box.probes.suite import run_probes
-from agentbox.box.supervision.events import BootLog
+from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.current_boot import mark_running
 from agentbox.box.supervision.secrets import SUPERVISOR_USER, write_program_token
-from agentbox.box.supervision.shutdown import mark_running
 from agentbox.core.files.atomic import replace
 from agentbox.plan.names import AGENT_HOST, GATEWAY
 

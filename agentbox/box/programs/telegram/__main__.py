@@ -5,7 +5,7 @@ box.
 import logging
 import sys
 
-from agentbox.box.programs.telegram.chat import Chat
+from agentbox.box.programs.telegram.chat_sender import ChatSender
 from agentbox.box.programs.telegram.mirror import Mirror
 from agentbox.box.supervision.boot_record import load_plan, read_boot_record
 from agentbox.box.supervision.secrets import find_token, read_secret
@@ -27,7 +27,7 @@ def main(token_name: str, chat_name: str) -> int:
         logging.getLogger("httpx").setLevel(
             logging.WARNING
         )  # it logs URLs, and this one contains the token
-        chat = Chat(_secret(paths, token_name), _secret(paths, chat_name))
+        chat = ChatSender(_secret(paths, token_name), _secret(paths, chat_name))
         with _client(paths, plan) as client:
             Mirror(client, chat, paths.slot("telegram") / "position", plan.name).run()
     except AgentboxError as error:

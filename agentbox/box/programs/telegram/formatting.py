@@ -5,8 +5,8 @@ any.
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from agentbox.box.programs.telegram.chat import MAX_LENGTH
-from agentbox.core.visible import is_visible
+from agentbox.box.programs.telegram.chat_sender import MAX_LENGTH
+from agentbox.core.visible_text import is_visible
 
 _MAX_TEXT = 300  # characters of the text of an event
 

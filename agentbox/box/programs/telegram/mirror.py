@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Final
 
-from agentbox.box.programs.telegram.chat import Chat
+from agentbox.box.programs.telegram.chat_sender import ChatSender
 from agentbox.box.programs.telegram.formatting import group_messages
 from agentbox.client import BoxClient
 from agentbox.core.files.atomic import replace
@@ -16,7 +16,7 @@ _EXPIRED: Final = 410
 class Mirror:
     """`position_file` stores the number of the last event that was sent."""
 
-    def __init__(self, client: BoxClient, chat: Chat, position_file: Path, box: str) -> None:
+    def __init__(self, client: BoxClient, chat: ChatSender, position_file: Path, box: str) -> None:
         self._client, self._chat, self._position_file, self._box = client, chat, position_file, box
 
     def run(self) -> None:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from agentbox.gateway.llm.types import (
+from agentbox.gateway.llm.vendor_protocol import (
     ModelGatewayError,
     Reason,
     ScreenedBody,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from agentbox.gateway.llm.allowed_calls import AllowedCalls, filter_models
-from agentbox.gateway.llm.types import (
+from agentbox.gateway.llm.vendor_protocol import (
     ModelGatewayError,
     Reason,
     ScreenedBody,

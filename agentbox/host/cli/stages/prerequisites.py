@@ -15,8 +15,12 @@ from agentbox.host.engines import system_packages
 from agentbox.host.engines.docker import daemon, daemon_status
 from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.engine_choice import EngineChoice, missing_packages, select_engine
-from agentbox.host.engines.process.identity import BOX_UID
-from agentbox.host.engines.project import WorkspaceAccess, is_writable, prepare_project
+from agentbox.host.engines.process.privilege_drop import BOX_UID
+from agentbox.host.engines.workspace_permissions import (
+    WorkspaceAccess,
+    is_writable,
+    prepare_project,
+)
 
 
 def choose_engine(cli: CliContext, engine_name: str) -> EngineChoice:

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from agentbox.host.doctor.check_context import CheckContext
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines.command import run
 
 NAME = "cgroups"

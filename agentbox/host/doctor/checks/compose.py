@@ -3,8 +3,8 @@
 import shutil
 from collections.abc import Iterator
 
+from agentbox.host.doctor.check_context import CheckContext
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import CheckContext
 from agentbox.host.doctor.install_fix import install_fix
 from agentbox.host.doctor.version_numbers import format_version, meets_minimum
 from agentbox.host.engines.command import run, succeeds

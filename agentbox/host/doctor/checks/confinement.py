@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from agentbox.core.linux.landlock import PathRule
+from agentbox.host.doctor.check_context import CheckContext
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import CheckContext
 from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.launcher.client import LauncherClient

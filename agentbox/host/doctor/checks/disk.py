@@ -4,8 +4,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+from agentbox.host.doctor.check_context import CheckContext, existing_ancestor
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import CheckContext, existing_ancestor
 from agentbox.host.engines.command import run
 
 NAME = "disk"

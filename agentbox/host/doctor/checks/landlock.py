@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.core.linux import landlock
+from agentbox.host.doctor.check_context import CheckContext
 from agentbox.host.doctor.check_result import CheckResult, State
-from agentbox.host.doctor.host import CheckContext
 from agentbox.sandbox import confinement
 
 NAME = "landlock"

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from agentbox.core.errors import AgentboxError
+from agentbox.host.doctor.check_context import CheckContext
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines import host_limits
 from agentbox.host.engines.command import run
 

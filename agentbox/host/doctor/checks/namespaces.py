@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+from agentbox.host.doctor.check_context import CheckContext
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import CheckContext
 
 NAME = "userns"
 TITLE = "unprivileged user namespaces, which are not needed"

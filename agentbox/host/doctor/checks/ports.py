@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 from agentbox.core.errors import AgentboxError
+from agentbox.host.doctor.check_context import CheckContext
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines import ports
 
 NAME = "ports"

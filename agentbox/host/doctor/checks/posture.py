@@ -5,9 +5,9 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from agentbox.box.supervision.protections import PROCESS_ENGINE_LACKS
+from agentbox.box.supervision.missing_protections import PROCESS_ENGINE_LACKS
+from agentbox.host.doctor.check_context import CheckContext
 from agentbox.host.doctor.check_result import CheckResult
-from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines.command import run
 from agentbox.host.engines.readiness import query_json
 from agentbox.plan.render.controls import ENGINE

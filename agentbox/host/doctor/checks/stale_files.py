@@ -8,8 +8,8 @@ from functools import partial
 from pathlib import Path
 
 from agentbox.core.files.atomic_text import wrap_os_errors
+from agentbox.host.doctor.check_context import CheckContext
 from agentbox.host.doctor.check_result import CheckResult, Fix
-from agentbox.host.doctor.host import CheckContext
 from agentbox.host.engines.docker.daemon import start_ticks
 
 NAME = "leftovers"

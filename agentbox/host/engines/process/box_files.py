@@ -9,7 +9,7 @@ from pathlib import Path
 
 from agentbox.core.paths import CHECKOUT, Paths
 from agentbox.host.engines.base import StartSpec
-from agentbox.host.engines.process.identity import BOX_UID
+from agentbox.host.engines.process.privilege_drop import BOX_UID
 
 
 def write_box_files(paths: Paths, start: StartSpec) -> None:

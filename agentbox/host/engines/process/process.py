@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from agentbox.box.supervision.protections import PROCESS_ENGINE_LACKS
+from agentbox.box.supervision.missing_protections import PROCESS_ENGINE_LACKS
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_in_place
 from agentbox.core.paths import CHECKOUT, PREFIX_VARIABLE, Paths, environment
@@ -24,7 +24,7 @@ from agentbox.host.engines.interrupts import deferred_interrupts
 from agentbox.host.engines.locations import process_root
 from agentbox.host.engines.process.box_files import write_box_files
 from agentbox.host.engines.process.box_processes import box_pids, kill_all, leader_pid
-from agentbox.host.engines.process.identity import BOX_UID, become_box_user, require_readable
+from agentbox.host.engines.process.privilege_drop import BOX_UID, become_box_user, require_readable
 from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.plan.names import HOME
 

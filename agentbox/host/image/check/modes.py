@@ -1,7 +1,7 @@
 """Only root owns or may write files, except the few directories of the box; nothing is set-id."""
 
 from agentbox.host.image.check.layers import ImageRoot
-from agentbox.host.image.tree.rules import directory_mode
+from agentbox.host.image.tree.paths_and_modes import directory_mode
 
 
 def unexpected_modes(root: ImageRoot) -> list[str]:

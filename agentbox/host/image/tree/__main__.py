@@ -18,8 +18,8 @@ from agentbox.host.image.tree.debian import add_certificates, add_package, add_s
 from agentbox.host.image.tree.entry import write_entries
 from agentbox.host.image.tree.listing import add_listing
 from agentbox.host.image.tree.npm import add_tarball
+from agentbox.host.image.tree.paths_and_modes import image_path
 from agentbox.host.image.tree.pyc import add_bytecode
-from agentbox.host.image.tree.rules import image_path
 from agentbox.host.image.tree.wheel import add_environment, add_tree, add_wheel
 
 

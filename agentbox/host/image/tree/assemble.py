@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from agentbox.core.errors import AgentboxError
-from agentbox.host.image.tree import rules
+from agentbox.host.image.tree import paths_and_modes
 from agentbox.host.image.tree.entry import TreeEntry
 
 
@@ -31,7 +31,7 @@ class Tree:
         if existing is not None and existing.type == "dir":
             return
         self._parents(path)
-        mode, uid, gid = rules.directory_mode(path)
+        mode, uid, gid = paths_and_modes.directory_mode(path)
         if self._add_entry(TreeEntry(path=path, type="dir", mode=mode, uid=uid, gid=gid)):
             self.disk_path(path).mkdir(exist_ok=True)
 
@@ -42,7 +42,7 @@ class Tree:
         entry = TreeEntry(
             path=path,
             type="file",
-            mode=rules.file_mode(mode),
+            mode=paths_and_modes.file_mode(mode),
             size=len(data),
             sha256=digest,
             owner=owner,

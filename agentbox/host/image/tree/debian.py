@@ -5,7 +5,7 @@ created here.
 from pathlib import Path
 
 from agentbox.core.errors import AgentboxError
-from agentbox.host.image.tree import deb, rules
+from agentbox.host.image.tree import deb, paths_and_modes
 from agentbox.host.image.tree.assemble import Tree
 
 _CERTIFICATES = "usr/share/ca-certificates"
@@ -17,9 +17,9 @@ def add_skeleton(tree: Tree) -> None:
     """Adds the directories of every box, and the four links that merge `/bin` and similar into
     `/usr`.
     """
-    for path in rules.SKELETON:
+    for path in paths_and_modes.SKELETON:
         tree.directory(path)
-    for name in rules.MERGED:
+    for name in paths_and_modes.MERGED:
         tree.link(name, f"usr/{name}", "generated:skeleton")
 
 
@@ -29,8 +29,13 @@ def add_package(tree: Tree, name: str, file: Path) -> None:
     """
     owner = f"deb:{name}"
     for info, data in deb.contents(file):
-        path = rules.image_path(info.name)
-        if not path or path in rules.MERGED or path in rules.REPLACED or rules.is_dropped(path):
+        path = paths_and_modes.image_path(info.name)
+        if (
+            not path
+            or path in paths_and_modes.MERGED
+            or path in paths_and_modes.REPLACED
+            or paths_and_modes.is_dropped(path)
+        ):
             continue
         if info.isdir():
             tree.directory(path)

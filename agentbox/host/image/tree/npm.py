@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.core.errors import AgentboxError
-from agentbox.host.image.tree import rules
+from agentbox.host.image.tree import paths_and_modes
 from agentbox.host.image.tree.assemble import Tree
 
 _ROOT = "opt/agentbox/npm"
@@ -42,7 +42,7 @@ def _files(file: Path) -> Iterator[tuple[str, tuple[bytes, bool]]]:
     """Yield path within the package -> bytes, and whether the packer made it executable."""
     with tarfile.open(file, mode="r:gz") as tar:
         for info in tar:
-            inside = rules.relative_path("/".join(info.name.split("/")[1:]))
+            inside = paths_and_modes.relative_path("/".join(info.name.split("/")[1:]))
             stream = tar.extractfile(info) if info.isreg() else None
             if not inside or info.isdir():
                 continue
@@ -60,7 +60,7 @@ def _commands(manifest: bytes, file: Path) -> frozenset[str]:
             f"cannot unpack {file.name}: {_MANIFEST} is not valid JSON ({error})"
         ) from error
     paths = [declared] if isinstance(declared, str) else declared.values()
-    return frozenset(rules.relative_path(path) for path in paths)
+    return frozenset(paths_and_modes.relative_path(path) for path in paths)
 
 
 def _is_foreign(data: bytes, arch: str) -> bool:

@@ -8,7 +8,7 @@ from packaging.utils import canonicalize_name
 from agentbox.core.progress import Progress
 from agentbox.host.packages.python.index import Index
 from agentbox.host.packages.python.pip_config import pip_config
-from agentbox.host.packages.python.project import read_project
+from agentbox.host.packages.python.pyproject_requirements import read_project
 from agentbox.host.packages.python.requirements import RequirementsFile, resolve
 from agentbox.host.packages.relock import replace_file
 from agentbox.plan.lockfile.model import Lock

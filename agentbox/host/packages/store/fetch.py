@@ -11,9 +11,9 @@ from agentbox.host.packages.errors import FetchError, FileMissingError, NoNetwor
 from agentbox.host.packages.lock_inputs import host_system
 from agentbox.host.packages.origin_lookup import find_origins
 from agentbox.host.packages.relock import require_system
-from agentbox.host.packages.selection import RequiredFile, required_files
+from agentbox.host.packages.required_lock_files import RequiredFile, required_files
 from agentbox.host.packages.store import nix_store
-from agentbox.host.packages.store.seed import STORE_NAME, unpacked_seed
+from agentbox.host.packages.store.build_tools import STORE_NAME, unpacked_seed
 from agentbox.host.packages.transfer.cache import Cache, describe_difference, mismatch_error
 from agentbox.host.packages.transfer.download import Downloads
 from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM, Lock

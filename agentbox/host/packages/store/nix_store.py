@@ -13,7 +13,7 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import environment
 from agentbox.host.packages.errors import PrerequisiteError
 from agentbox.host.packages.host_command import run
-from agentbox.plan.lockfile.model import LockEntry, Seed
+from agentbox.plan.lockfile.model import BuildTools, LockEntry
 
 _STORE = "/nix/store"
 _ALPHABET = "0123456789abcdfghijklmnpqrsvwxyz"
@@ -56,7 +56,7 @@ def flat_path(entry: LockEntry) -> str:
     return _path("output:out", inner, entry.file)
 
 
-def recursive_path(seed: Seed, name: str) -> str:
+def recursive_path(seed: BuildTools, name: str) -> str:
     """Return the path of `nix store add-path --name <name>` for a directory with that NAR hash."""
     return _path("source", seed.nar.removeprefix("sha256:"), name)
 

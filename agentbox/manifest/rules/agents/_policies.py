@@ -10,7 +10,7 @@ from agentbox.manifest.tables.policies import PolicyTable as Written
 from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.patterns.scopes import SCOPES, Scope, parse
 from agentbox.policy.policy import Policy, PolicyRuleSpec, build_policy
-from agentbox.policy.profiles import ChainError, chain, profiles, rule_specs
+from agentbox.policy.profiles import PolicyChainError, chain, profiles, rule_specs
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def is_resolvable(context: RuleContext, name: str) -> bool:
     """Whether a name leads to a built-in profile; E301 reports others."""
     try:
         return bool(policy_chain(context, name))
-    except ChainError:
+    except PolicyChainError:
         return False
 
 

@@ -6,7 +6,7 @@ from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.agents._policies import enabled_agents, policy_chain
 from agentbox.manifest.rules.context import RuleContext
 from agentbox.manifest.suggest import suggest_names
-from agentbox.policy.profiles import ChainError, profiles
+from agentbox.policy.profiles import PolicyChainError, profiles
 
 CODE, SINCE = "E301", "0.1"
 TITLE = "name that resolves to nothing"
@@ -82,7 +82,7 @@ def _check_policy(context: RuleContext) -> Iterator[_Problem]:
     names = (*profiles(), *context.names("policies"))
     try:
         policy_chain(context, context.entry)
-    except ChainError as error:
+    except PolicyChainError as error:
         base = context["policies.*.base"]
         if error.is_cycle and context.entry == min(_base_cycle(context)):
             yield (

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agentbox.manifest.features.exceptions import open_gates
+from agentbox.manifest.features.security_exceptions import open_gates
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.context import GATES, RuleContext
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agentbox.manifest.features.exceptions import active_keys, effective_delta, widenings
+from agentbox.manifest.features.security_exceptions import active_keys, effective_delta, widenings
 from agentbox.manifest.rules.context import GATES, RuleContext
 
 READS = ("security.exceptions", "policies", "policies.*.net", *GATES)

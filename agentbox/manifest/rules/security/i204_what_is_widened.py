@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from agentbox.manifest.features.exceptions import active_keys, effective_delta
+from agentbox.manifest.features.security_exceptions import active_keys, effective_delta
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules._hosts import is_loopback
 from agentbox.manifest.rules.agents._policies import enabled_agents

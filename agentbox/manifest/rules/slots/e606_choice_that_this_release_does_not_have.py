@@ -2,8 +2,8 @@
 
 from collections.abc import Iterator
 
-from agentbox.manifest.features.available import AVAILABLE, UNREAD, gates
 from agentbox.manifest.features.model import Gate
+from agentbox.manifest.features.supported_choices import AVAILABLE, UNREAD, gates
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.keys import keys
 from agentbox.manifest.model import plain

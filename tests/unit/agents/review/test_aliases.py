@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from review_desk import ReviewScenario
 
-from agentbox.agents.review.aliases import mark_autorun
+from agentbox.agents.review.autorun_links import mark_autorun
 from agentbox.agents.review.change import FileChange, FileState
 
 NEW = FileState(kind="file", mode=0o644, size=0, said="")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.agents.registry.event_record import LifecycleEvent
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.review import compare
 from agentbox.agents.review.reviews import ReviewManager
 from agentbox.agents.runs import home

@@ -6,8 +6,8 @@ import unicodedata
 
 import pytest
 
-from agentbox.agents.review.escaping import diff
-from agentbox.core.visible import escape_invisible
+from agentbox.agents.review.escaped_diff import diff
+from agentbox.core.visible_text import escape_invisible
 
 EMPTY = (
     "FILLER",

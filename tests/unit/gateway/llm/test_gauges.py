@@ -9,7 +9,7 @@ from support.model_gateway import BUDGET, model_gateway
 from support.model_server import ModelServer
 
 from agentbox.api.metrics.model_metrics import ModelMetrics
-from agentbox.gateway.llm.gauges import write_changes
+from agentbox.gateway.llm.gateway_counters import write_changes
 
 
 async def test_calls_tokens_budgets_and_queues_are_shown(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from support.model_gateway import ModelGatewayFixture, model_gateway
 from support.model_server import ModelServer
 
 from agentbox.gateway.llm import exchange
-from agentbox.gateway.llm.types import MAX_TOKENS
+from agentbox.gateway.llm.vendor_protocol import MAX_TOKENS
 
 
 @asynccontextmanager

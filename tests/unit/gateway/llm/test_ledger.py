@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support.model_gateway import BUDGET, ModelAuthorizer
 
 from agentbox.gateway.llm.ledger import MIN_OUTPUT, BudgetLedger, Reservation
-from agentbox.gateway.llm.types import ModelGatewayError
+from agentbox.gateway.llm.vendor_protocol import ModelGatewayError
 from agentbox.policy.rights.authorization import Authorization, Budget
 
 SMALL = Budget(max_tokens=1000, max_calls=5, window_seconds=100, max_concurrent=4, weight=1)

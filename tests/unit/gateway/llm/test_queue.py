@@ -10,7 +10,7 @@ from support.model_gateway import BUDGET, ModelAuthorizer
 
 from agentbox.gateway.llm.concurrency import ConcurrencyLimit, ConcurrencyTicket
 from agentbox.gateway.llm.fair_queue import MAX_WAITING, FairQueue
-from agentbox.gateway.llm.types import ModelGatewayError
+from agentbox.gateway.llm.vendor_protocol import ModelGatewayError
 
 WIDE = replace(BUDGET, max_concurrent=64)
 

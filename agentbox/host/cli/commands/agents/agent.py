@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from agentbox.core.errors import ExitCode
-from agentbox.core.visible import escape_invisible
+from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.agent_output import AgentOutput
 from agentbox.host.cli.context import CliContext
 

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.visible import escape_invisible
+from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.context import CliContext
 
 _FIELDS = (

@@ -9,7 +9,7 @@ import click
 
 from agentbox.box.seal.event_timeline import timeline_from_events
 from agentbox.box.seal.explain import Explanation, Row, explain
-from agentbox.box.supervision.timeline import Timeline
+from agentbox.box.supervision.boot_timeline import BootTimeline
 from agentbox.client import BoxUnreachable
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
@@ -59,7 +59,7 @@ def history_command(cli: CliContext, verify: bool) -> int:
     return ExitCode.BAD if report.broken else ExitCode.DONE
 
 
-def _fetch_timeline(cli: CliContext, boot_id: str) -> Timeline:
+def _fetch_timeline(cli: CliContext, boot_id: str) -> BootTimeline:
     """Fetches the timeline from the box; for the last boot falls back to its log."""
     try:
         with cli.client() as client:
@@ -69,7 +69,7 @@ def _fetch_timeline(cli: CliContext, boot_id: str) -> Timeline:
             raise
         report = {"timeline": None}
     if report["timeline"] is not None:
-        return Timeline.from_json(report["timeline"])
+        return BootTimeline.from_json(report["timeline"])
     if not boot_id and (timeline := timeline_from_events(_logged_events(cli))):
         return timeline
     raise AgentboxError(

@@ -14,8 +14,8 @@ from agentbox.host.engines.engine_choice import select_engine
 from agentbox.host.engines.registry import ENGINE_NAMES
 
 if TYPE_CHECKING:
+    from agentbox.host.doctor.check_context import CheckContext
     from agentbox.host.doctor.check_result import DoctorReport
-    from agentbox.host.doctor.host import CheckContext
 
 _FORMATS = ("text", "json", "sarif", "junit")
 
@@ -121,7 +121,7 @@ def print_report(cli: CliContext, report: DoctorReport, output_format: str) -> N
 def _build_host(cli: CliContext, engine_name: str) -> CheckContext:
     """Builds the context of the checks. Raises AgentboxError for an unreadable manifest or lock."""
     from agentbox.host.cli.stages.image import plan_for
-    from agentbox.host.doctor.host import CheckContext
+    from agentbox.host.doctor.check_context import CheckContext
 
     manifest, record = cli.load_manifest(), cli.find_record()
     test_hooks = record is not None and record.test_hooks

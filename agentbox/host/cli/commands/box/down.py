@@ -11,10 +11,10 @@ from agentbox.core.paths import HostPaths
 from agentbox.host.cli.context import CliContext
 from agentbox.host.engines.docker import daemon
 from agentbox.host.engines.engine_choice import Engine, find_stored
-from agentbox.host.engines.project import revoke_access
 from agentbox.host.engines.registry import engine_by_name
-from agentbox.host.engines.shutdown import last_shutdown
+from agentbox.host.engines.shutdown_outcome import last_shutdown
 from agentbox.host.engines.state import BoxRecord
+from agentbox.host.engines.workspace_permissions import revoke_access
 
 
 @click.command(name="down")

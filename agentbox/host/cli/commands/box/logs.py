@@ -10,7 +10,7 @@ from itertools import islice
 import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.visible import escape_invisible
+from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.log_line import BOOT, LogLine, parse_time
 from agentbox.host.cli.stages.image import plan_for

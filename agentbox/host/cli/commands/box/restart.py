@@ -11,7 +11,7 @@ from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages import start
 from agentbox.host.cli.stages.validate import load_valid_manifest
 from agentbox.host.engines.registry import engine_by_name
-from agentbox.host.engines.shutdown import last_shutdown
+from agentbox.host.engines.shutdown_outcome import last_shutdown
 from agentbox.plan.drift import find_drift
 
 

@@ -92,7 +92,7 @@ def _describe_ended(engine: Engine, record: BoxRecord, running: BoxStatus) -> di
     }
     if running.state != "exited":
         return report
-    from agentbox.host.engines.shutdown import last_shutdown
+    from agentbox.host.engines.shutdown_outcome import last_shutdown
 
     shutdown, lines = last_shutdown(engine, record), boot_lines(engine, record)
     if shutdown.clean:

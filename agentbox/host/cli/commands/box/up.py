@@ -12,16 +12,16 @@ from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
 from agentbox.host.cli.stages import image, prerequisites, start
-from agentbox.host.cli.stages.lock import lock_and_fetch
+from agentbox.host.cli.stages.lock_and_fetch import lock_and_fetch
 from agentbox.host.cli.stages.start import UpOptions
 from agentbox.host.cli.stages.validate import load_valid_manifest
 from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.docker.old_images import remove_old_images
 from agentbox.host.engines.engine_choice import Engine
-from agentbox.host.engines.project import project_directory
 from agentbox.host.engines.reconcile import check
 from agentbox.host.engines.registry import ENGINE_NAMES, UNSUPPORTED
 from agentbox.host.engines.state import BoxRecord
+from agentbox.host.engines.workspace_permissions import project_directory
 
 if TYPE_CHECKING:
     from agentbox.host.engines.base import StartSpec

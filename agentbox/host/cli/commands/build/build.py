@@ -13,7 +13,7 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages.image import build_key
-from agentbox.host.cli.stages.lock import lock_and_fetch
+from agentbox.host.cli.stages.lock_and_fetch import lock_and_fetch
 from agentbox.host.cli.stages.validate import load_valid_manifest
 from agentbox.host.engines.docker import daemon_status
 from agentbox.host.engines.docker.docker import DockerEngine

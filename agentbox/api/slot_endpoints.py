@@ -16,21 +16,23 @@ from agentbox.api.endpoints.memory import MemoryHandlers
 from agentbox.api.endpoints.pods import PodHandlers
 from agentbox.api.endpoints.reviews import ReviewHandlers
 from agentbox.api.endpoints.states import StateHandlers
-from agentbox.api.http.handler import Group
+from agentbox.api.http.handler import EndpointGroup
 from agentbox.api.plan_source import PlanSource
 
 
-def slot_groups(slots: Slots, plans: PlanSource, closing: asyncio.Event) -> Mapping[str, Group]:
+def slot_groups(
+    slots: Slots, plans: PlanSource, closing: asyncio.Event
+) -> Mapping[str, EndpointGroup]:
     """By the name of the resource's endpoints. `closing` is set when streams must end."""
     ownership, approvers = BeadOwnership(slots.beads), ApproverPresence(slots.agent_host)
     events = EventHandlers(slots.events, approvers.connect, closing)
     return {
-        "beads": Group(BeadHandlers(slots.beads, ownership), slots.beads, ownership.checks),
-        "pods": Group(PodHandlers(slots.pods, partial(slots.capabilities, "pods"), plans)),
-        "memory": Group(MemoryHandlers(slots.memory), slots.memory, MEMORY_CHECKS),
-        "events": Group(events, slots.events),
-        "agents": Group(AgentHandlers(slots.orchestrator, closing), slots.orchestrator),
-        "reviews": Group(ReviewHandlers(slots.agent_host)),
-        "approvals": Group(ApprovalHandlers(slots.agent_host)),
-        "states": Group(StateHandlers(slots, plans)),
+        "beads": EndpointGroup(BeadHandlers(slots.beads, ownership), slots.beads, ownership.checks),
+        "pods": EndpointGroup(PodHandlers(slots.pods, partial(slots.capabilities, "pods"), plans)),
+        "memory": EndpointGroup(MemoryHandlers(slots.memory), slots.memory, MEMORY_CHECKS),
+        "events": EndpointGroup(events, slots.events),
+        "agents": EndpointGroup(AgentHandlers(slots.orchestrator, closing), slots.orchestrator),
+        "reviews": EndpointGroup(ReviewHandlers(slots.agent_host)),
+        "approvals": EndpointGroup(ApprovalHandlers(slots.agent_host)),
+        "states": EndpointGroup(StateHandlers(slots, plans)),
     }

@@ -6,7 +6,7 @@ from typing import Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Timing:
+class SlotTimeouts:
     """`scaled(0.01)` divides all times by 100."""
 
     open: float = 10.0

@@ -19,7 +19,7 @@ VARIABLES = (
 
 
 @dataclass(frozen=True)
-class Hooks:
+class FaultHooks:
     """The requested faults; none by default."""
 
     force_missing: str = ""  # probe id
@@ -32,7 +32,7 @@ class Hooks:
     clock_scale: float = 1.0  # periods are divided by this
 
     @classmethod
-    def from_environment(cls, env: Mapping[str, str]) -> "Hooks":
+    def from_environment(cls, env: Mapping[str, str]) -> "FaultHooks":
         """Raises ValueError naming the variable that is invalid."""
         prefix = "AGENTBOX_TEST_"
         return cls(
@@ -45,7 +45,7 @@ class Hooks:
         )
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "Hooks":
+    def from_json(cls, document: Mapping[str, Any]) -> "FaultHooks":
         return cls(**document)
 
 

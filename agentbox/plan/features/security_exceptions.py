@@ -2,21 +2,21 @@
 
 from collections.abc import Mapping
 
-from agentbox.manifest.features.exceptions import (
+from agentbox.manifest.features.model import Feature
+from agentbox.manifest.features.security_exceptions import (
     active_keys,
     effective_delta,
     inheritance_error,
     open_gates,
 )
-from agentbox.manifest.features.model import Feature
 from agentbox.manifest.model import Model
 from agentbox.plan.errors import PlanError
-from agentbox.plan.model import Device, ExceptionPlan, TmpfsPlan, VolumePlan
+from agentbox.plan.model import Device, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 
 
 def build_exceptions(
     model: Model, features: Mapping[str, Feature], enabled: tuple[str, ...]
-) -> tuple[ExceptionPlan, ...]:
+) -> tuple[SecurityExceptionPlan, ...]:
     """In name order: exceptions with a block and an enabled gate, including inherited ones. Raises
     PlanError for one that inherits itself, or from one whose gate is off.
     """
@@ -31,7 +31,7 @@ def build_exceptions(
         row = effective_delta(model, key)
         block = model.security.exceptions[key]
         result.append(
-            ExceptionPlan(
+            SecurityExceptionPlan(
                 key=key,
                 reason=block.reason or row.reason,
                 tmpfs=tuple(

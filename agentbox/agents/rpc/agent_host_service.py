@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, Literal, cast
 
 from agentbox.agents.authorization import metering
-from agentbox.agents.canaries import CanaryRunner
+from agentbox.agents.canaries import SandboxCanaryRunner
 from agentbox.agents.errors import invalid
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.states.registry import check_owner
@@ -24,10 +24,10 @@ _RECORD_LIMIT = 1000
 _MAX_WAIT = 60.0  # seconds of one call that waits
 
 
-class HostedServices:
+class AgentHostService:
     """Reviews, approvals, states, lifecycle record, metering, denials, canaries."""
 
-    def __init__(self, host: HostState, canaries: CanaryRunner) -> None:
+    def __init__(self, host: HostState, canaries: SandboxCanaryRunner) -> None:
         self._host, self._canaries = host, canaries
 
     async def list_reviews(self) -> list[_Document]:

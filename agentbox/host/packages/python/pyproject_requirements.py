@@ -9,7 +9,7 @@ from agentbox.core.errors import AgentboxError, ExitCode
 
 
 @dataclass(frozen=True)
-class Project:
+class ProjectRequirements:
     """Requirements as written: of the box, of the operator's command line, of the tests. Sorted.
 
     `unused` lists, per distribution, dependencies that agentbox never imports: they are not locked.
@@ -21,7 +21,7 @@ class Project:
     unused: Mapping[str, tuple[str, ...]]
 
 
-def read_project(checkout: Path) -> Project:
+def read_project(checkout: Path) -> ProjectRequirements:
     """Raises AgentboxError (exit 2) if the file cannot be used."""
     path = checkout / "pyproject.toml"
     try:
@@ -31,7 +31,7 @@ def read_project(checkout: Path) -> Project:
             table["optional-dependencies"],
             document.get("tool", {}).get("agentbox", {}),
         )
-        return Project(
+        return ProjectRequirements(
             _sorted_tuple(table["dependencies"]),
             _sorted_tuple(extras["host"]),
             _sorted_tuple(extras["test"]),

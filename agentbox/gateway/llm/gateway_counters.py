@@ -17,7 +17,7 @@ WRITE_SECONDS: Final = 1.0
 
 
 @dataclass(slots=True)
-class Gauges:
+class GatewayCounters:
     """Totals since the start."""
 
     calls: Counter[tuple[str, str, str]] = field(

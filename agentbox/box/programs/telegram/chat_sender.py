@@ -21,7 +21,7 @@ class ChatRefused(AgentboxError):
     """The service permanently rejects messages: the credentials or the chat are wrong."""
 
 
-class Chat:
+class ChatSender:
     """Sends plain text, in order, repeating each message until the service accepts it."""
 
     def __init__(

@@ -17,7 +17,7 @@ import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.engines.command import run
-from agentbox.host.engines.process.identity import BOX_UID, become_box_user
+from agentbox.host.engines.process.privilege_drop import BOX_UID, become_box_user
 
 
 def project_directory(directory: Path) -> Path:

@@ -6,8 +6,8 @@ from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Page
 from agentbox.agents.admission.admit import Requester
 from agentbox.agents.errors import invalid
+from agentbox.agents.registry.agent_info import detailed_info
 from agentbox.agents.registry.agent_registry import AgentRegistry
-from agentbox.agents.registry.presentation import detailed_info
 from agentbox.agents.runs.one_shot import OneShotRuns
 from agentbox.contracts.arguments import MAX_GRACE
 from agentbox.contracts.orchestrator import (
@@ -23,7 +23,7 @@ from agentbox.contracts.orchestrator import (
 _MAX_REQUEST_ID = 200  # characters
 
 
-class HostedAgents:
+class HostOrchestrator:
     """The caller is that of the current context."""
 
     def __init__(self, registry: AgentRegistry, runs: OneShotRuns) -> None:

@@ -12,7 +12,7 @@ _WAIT_SECONDS = 30.0
 _RETRY_SECONDS = 1.0
 
 
-class CanaryWatcher:
+class SandboxCanaryWatcher:
     """The last report, None before the first. It uses its own connection, so that a slow or failed
     slot hides nothing.
     """

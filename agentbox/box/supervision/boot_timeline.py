@@ -40,13 +40,13 @@ class ProgramSpan:
 
 
 @dataclass(frozen=True)
-class Failure:
+class BootFailure:
     phase: str
     reason: str
 
 
 @dataclass(frozen=True)
-class Timeline:
+class BootTimeline:
     """One boot. `exec_ms` is the start of supervisord, `sealed_ms` the time of the sentinel (None
     without one).
     """
@@ -59,26 +59,26 @@ class Timeline:
     programs: tuple[ProgramSpan, ...]
     exec_ms: float | None
     sealed_ms: float | None
-    failure: Failure | None = None
+    failure: BootFailure | None = None
     schema: int = 1
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
 
     @classmethod
-    def from_json(cls, document: Mapping[str, Any]) -> "Timeline":
+    def from_json(cls, document: Mapping[str, Any]) -> "BootTimeline":
         """Raises KeyError or TypeError for an invalid document."""
         return cls(
             **{
                 **document,
                 "phases": tuple(PhaseSpan(**row) for row in document["phases"]),
                 "programs": tuple(ProgramSpan(**row) for row in document["programs"]),
-                "failure": Failure(**document["failure"]) if document["failure"] else None,
+                "failure": BootFailure(**document["failure"]) if document["failure"] else None,
             }
         )
 
 
-def store_timeline(paths: Paths, timeline: Timeline) -> None:
+def store_timeline(paths: Paths, timeline: BootTimeline) -> None:
     """Writes it next to the copies of the sentinels; the newest `MAX_COPIES` stay. Raises
     OSError.
     """
@@ -88,7 +88,7 @@ def store_timeline(paths: Paths, timeline: Timeline) -> None:
         path.unlink()
 
 
-def boot_timeline(paths: Paths, boot_id: str = "") -> Timeline | None:
+def boot_timeline(paths: Paths, boot_id: str = "") -> BootTimeline | None:
     """The stored record of a boot, the newest without an id; None when the id is unknown."""
     stored = (
         {path.stem: path for path in sorted(paths.boot_timings.glob("*.json"))}
@@ -97,7 +97,7 @@ def boot_timeline(paths: Paths, boot_id: str = "") -> Timeline | None:
     )
     path = stored.get(boot_id) if boot_id else next(reversed(stored.values()), None)
     document = read_json(path) if path else None
-    return Timeline.from_json(document) if document else None
+    return BootTimeline.from_json(document) if document else None
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def boot_history(paths: Paths) -> list[PastBoot]:
         if (sentinel_file := read_sentinel(path))
     }
     timelines = [
-        Timeline.from_json(read_json(path) or {})
+        BootTimeline.from_json(read_json(path) or {})
         for path in sorted(paths.boot_timings.glob("*.json"))
     ]
     shutdowns = [later.previous_shutdown for later in timelines[1:]]
@@ -132,7 +132,7 @@ def boot_history(paths: Paths) -> list[PastBoot]:
     ]
 
 
-def _past_boot(timeline: Timeline, sentinel: str | None, shutdown: str | None) -> PastBoot:
+def _past_boot(timeline: BootTimeline, sentinel: str | None, shutdown: str | None) -> PastBoot:
     seconds = None if timeline.sealed_ms is None else round(timeline.sealed_ms / 1000, 3)
     return PastBoot(
         timeline.boot_id, timeline.started_at, timeline.plan_digest, seconds, sentinel, shutdown

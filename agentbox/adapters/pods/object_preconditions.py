@@ -6,7 +6,7 @@ from agentbox.core.slot_errors import PreconditionFailed
 
 
 @dataclass(frozen=True, slots=True)
-class Conditions:
+class ObjectPreconditions:
     """None means no condition."""
 
     if_match: str | None = None

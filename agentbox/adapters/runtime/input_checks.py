@@ -11,7 +11,7 @@ from typing import Any
 from agentbox.core.records.json_input import read_json
 from agentbox.core.records.wire import invalid_value, to_wire
 from agentbox.core.slot_errors import ValidationError, ValueTooLarge
-from agentbox.core.storage.stored_keys import to_bindable
+from agentbox.core.storage.invalid_utf8_keys import to_bindable
 
 MAX_NESTING = 64
 

@@ -10,7 +10,7 @@ from agentbox.host.engines.state import BoxRecord
 
 
 @dataclass(frozen=True)
-class Shutdown:
+class ShutdownOutcome:
     """`tasks`: ids of the tasks that were running and ended with the box."""
 
     clean: bool
@@ -26,10 +26,10 @@ class Shutdown:
         return f"clean, drained in {self.seconds:.1f} s, {ended}"
 
 
-def last_shutdown(engine: Engine, record: BoxRecord) -> Shutdown:
+def last_shutdown(engine: Engine, record: BoxRecord) -> ShutdownOutcome:
     """Read from the log of the last boot."""
     for event in events_by_boot(boot_lines(engine, record))[0]:
         if event["event"] == "ShutdownCompleted":
             tasks = tuple(map(str, event.get("tasks_ended", ())))
-            return Shutdown(True, float(event.get("drained_ms", 0)) / 1000, tasks)
-    return Shutdown(False)
+            return ShutdownOutcome(True, float(event.get("drained_ms", 0)) / 1000, tasks)
+    return ShutdownOutcome(False)

@@ -3,7 +3,7 @@
 import re
 from typing import Final
 
-from agentbox.api.auth.access import Caller
+from agentbox.api.auth.authentication import Caller
 from agentbox.core.http.problems import invalid
 from agentbox.core.slot_errors import PermissionDenied
 

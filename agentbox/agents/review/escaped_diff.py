@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
-from agentbox.core.visible import escape_invisible
+from agentbox.core.visible_text import escape_invisible
 
 CONTEXT: Final = 3  # lines around a change
 MAX_BYTES: Final = 512 << 10  # of each version; larger ones are not compared by lines

@@ -15,14 +15,14 @@ from agentbox.adapters.events.journal.verify import GAP
 from agentbox.contracts.events import GENESIS, Event, Origin
 from agentbox.core.canonical import canonical_json
 from agentbox.core.records.wire import invalid_value
-from agentbox.core.slot_errors import AlteredRecord, OriginConflict
+from agentbox.core.slot_errors import AlteredDelivery, OriginConflict
 
 FILE = "origins.json"
 SAVE_INTERVAL = 1000  # records between two checkpoints; far fewer than opening reads again
 OriginHead = tuple[int, str]  # seq and hash of the last known record of a box
 
 
-def draft_from_delivery(event: Event, box: str, pointer: str) -> chain.PendingRecord:
+def draft_from_delivery(event: Event, box: str, pointer: str) -> chain.UnchainedRecord:
     """Return a draft of a record that another box delivered. Raises ValidationError, or
     AlteredRecord if its hash does not match."""
     if event.origin is not None:
@@ -31,28 +31,28 @@ def draft_from_delivery(event: Event, box: str, pointer: str) -> chain.PendingRe
         )
     draft = draft_from_event(event, pointer)
     if chain.encode_line(draft.members, event.seq, event.ts, event.prev_hash)[1] != event.hash:
-        raise AlteredRecord(
+        raise AlteredDelivery(
             f"cannot accept record {event.seq}: its hash does not match its content",
             box=box,
             seq=event.seq,
         )
     origin = Origin(box=box, seq=event.seq, ts=event.ts, prev_hash=event.prev_hash, hash=event.hash)
     members = {**draft.members, "origin": rfc8785.dumps(origin.to_wire())}
-    return chain.PendingRecord({**draft.event, "origin": origin}, members)
+    return chain.UnchainedRecord({**draft.event, "origin": origin}, members)
 
 
 def new_drafts(
-    drafts: Sequence[chain.PendingRecord],
+    drafts: Sequence[chain.UnchainedRecord],
     head: OriginHead | None,
-    find_stored: Callable[[chain.PendingRecord], Event | None],
-    create_self_draft: Callable[[str, dict[str, Any]], chain.PendingRecord],
-) -> tuple[list[chain.PendingRecord], OriginHead | None]:
+    find_stored: Callable[[chain.UnchainedRecord], Event | None],
+    create_self_draft: Callable[[str, dict[str, Any]], chain.UnchainedRecord],
+) -> tuple[list[chain.UnchainedRecord], OriginHead | None]:
     """Return the drafts after the head of their box, each gap preceded by a gap record, and the new
     head.
 
     Raises OriginConflict if they belong to another journal than the stored records.
     """
-    result: list[chain.PendingRecord] = []
+    result: list[chain.UnchainedRecord] = []
     seq, digest = head or (-1, GENESIS)
     for draft in drafts:
         origin: Origin = draft.event["origin"]

@@ -23,7 +23,7 @@ WIDENING: Final = ("devices", "group_add", "cap_add", "device_requests", "runtim
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExceptionDelta:
+class SecurityExceptionDelta:
     """What an exception adds. Field names are those of its manifest table."""
 
     reason: str = ""
@@ -39,38 +39,38 @@ class ExceptionDelta:
     @property
     def is_empty(self) -> bool:
         """True when nothing is added."""
-        return replace(self, reason="") == ExceptionDelta()
+        return replace(self, reason="") == SecurityExceptionDelta()
 
 
 _NVIDIA: Final = DeviceRequestTable(
     driver="nvidia", count=-1, capabilities=("gpu", "compute", "utility")
 )
-BUILTIN: Final[Mapping[ExceptionKey, ExceptionDelta]] = {
-    "code-server": ExceptionDelta(
+BUILTIN: Final[Mapping[ExceptionKey, SecurityExceptionDelta]] = {
+    "code-server": SecurityExceptionDelta(
         reason="the browser editor stores its settings and extensions",
         volumes=(VolumeTable(source="code-server", target="/var/lib/agentbox/code-server"),),
     ),
-    "desktop": ExceptionDelta(
+    "desktop": SecurityExceptionDelta(
         reason="the display server needs its socket and runtime directories",
         tmpfs=(
             TmpfsTable(target="/run/user/1000", size=Size("32MiB"), mode="0700"),
             TmpfsTable(target="/tmp/.X11-unix", size=Size("1MiB"), mode="1777"),
         ),
     ),
-    "gaussian-splatting": ExceptionDelta(reason="training runs on the CUDA devices"),
-    "gpu-cuda": ExceptionDelta(
+    "gaussian-splatting": SecurityExceptionDelta(reason="training runs on the CUDA devices"),
+    "gpu-cuda": SecurityExceptionDelta(
         reason="models run on the NVIDIA devices", device_requests=(_NVIDIA,)
     ),
-    "gpu-rocm": ExceptionDelta(
+    "gpu-rocm": SecurityExceptionDelta(
         reason="models run on the AMD devices",
         devices=("/dev/dri", "/dev/kfd"),
         group_add=("render", "video"),
     ),
-    "playwright": ExceptionDelta(
+    "playwright": SecurityExceptionDelta(
         reason="the browser's processes share memory",
         tmpfs=(TmpfsTable(target="/dev/shm", size=Size("512MiB"), mode="1777"),),
     ),
-    "telegram-mirror": ExceptionDelta(
+    "telegram-mirror": SecurityExceptionDelta(
         reason="the mirror stores its position in the chat",
         volumes=(VolumeTable(source="telegram", target="/var/lib/agentbox/telegram"),),
     ),
@@ -81,9 +81,9 @@ INHERITED: Final[Mapping[ExceptionKey, tuple[ExceptionKey, ...]]] = {
 """Built-in inheritance of exceptions."""
 
 
-def direct_delta(key: ExceptionKey, block: SecurityExceptionTable) -> ExceptionDelta:
+def direct_delta(key: ExceptionKey, block: SecurityExceptionTable) -> SecurityExceptionDelta:
     """Built-in and written, without inherited deltas."""
-    return union(_written_delta(block), BUILTIN[key] if block.builtin else ExceptionDelta())
+    return union(_written_delta(block), BUILTIN[key] if block.builtin else SecurityExceptionDelta())
 
 
 def parents(key: ExceptionKey, block: SecurityExceptionTable | None) -> tuple[ExceptionKey, ...]:
@@ -94,7 +94,7 @@ def parents(key: ExceptionKey, block: SecurityExceptionTable | None) -> tuple[Ex
 
 def effective_delta(
     model: Model, key: ExceptionKey, visited: tuple[ExceptionKey, ...] = ()
-) -> ExceptionDelta:
+) -> SecurityExceptionDelta:
     """Built-in, written and inherited. An inherited key without a block has its built-in delta.
     Cycles are ignored here: rule E205 and `inheritance_error` reject them.
     """
@@ -125,12 +125,12 @@ def inheritance_error(
     return ""
 
 
-def union(first: ExceptionDelta, second: ExceptionDelta) -> ExceptionDelta:
+def union(first: SecurityExceptionDelta, second: SecurityExceptionDelta) -> SecurityExceptionDelta:
     """Combines both, sorted: by value; by target for tmpfs and volumes. Single values are the
     first's; different sources for one target both stay, for rule E205 and the merge to reject.
     """
     merged: dict[str, Any] = {}
-    for item in fields(ExceptionDelta):
+    for item in fields(SecurityExceptionDelta):
         value, other = getattr(first, item.name), getattr(second, item.name)
         merged[item.name] = (
             tuple(dict.fromkeys((*value, *other))) if isinstance(value, tuple) else value or other
@@ -141,7 +141,7 @@ def union(first: ExceptionDelta, second: ExceptionDelta) -> ExceptionDelta:
     merged["volumes"] = _join_rows(
         merged["volumes"], lambda row: (row.target, row.source), _join_volume
     )
-    return ExceptionDelta(**merged)
+    return SecurityExceptionDelta(**merged)
 
 
 def _join_rows(
@@ -166,9 +166,9 @@ def _join_volume(first: VolumeTable, second: VolumeTable) -> VolumeTable:
     return replace(first, read_only=first.read_only and second.read_only)
 
 
-def _written_delta(block: SecurityExceptionTable) -> ExceptionDelta:
-    return ExceptionDelta(
-        **{item.name: getattr(block, item.name) for item in fields(ExceptionDelta)}
+def _written_delta(block: SecurityExceptionTable) -> SecurityExceptionDelta:
+    return SecurityExceptionDelta(
+        **{item.name: getattr(block, item.name) for item in fields(SecurityExceptionDelta)}
     )
 
 
@@ -188,7 +188,7 @@ def open_gates(
     return frozenset(need.key for need in needs if need is not None)
 
 
-def widenings(delta: ExceptionDelta) -> tuple[str, ...]:
+def widenings(delta: SecurityExceptionDelta) -> tuple[str, ...]:
     """Descriptions of added privileges: `devices /dev/kfd`."""
     result = []
     for name in WIDENING:

@@ -7,7 +7,7 @@ from agentbox.adapters.runtime.adapter import SlotName
 Gate = Callable[[SlotName], Awaitable[None]]
 
 
-class SlotGates:
+class SlotOpeningGates:
     """Called for each slot that opens. A gate waits, or raises SlotUnavailable."""
 
     def __init__(self, *gates: Gate) -> None:
