@@ -13,7 +13,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Final
 
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.resource import Resource
 from agentbox.core.paths import CHECKOUT
 
 from operation_methods import Imports, Method

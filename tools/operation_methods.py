@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin, get_type_hints
 
-from agentbox.contracts.operation import Operation
-from agentbox.contracts.records_by_name import RECORDS_BY_NAME
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.operation import Operation
+from agentbox.contracts.routes.records_by_name import RECORDS_BY_NAME
+from agentbox.contracts.routes.resource import Resource
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj, JsonValue, Scalar
 

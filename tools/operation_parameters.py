@@ -5,9 +5,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import Any, Final, get_args, get_type_hints
 
-from agentbox.contracts.operation import Operation
-from agentbox.contracts.resource import Resource, placement_of, without_none
+from agentbox.contracts.routes.operation import Operation
 from agentbox.contracts.routes.request_line import path_parameters
+from agentbox.contracts.routes.resource import Resource, placement_of, without_none
 
 _NO_BODY: Final = ("GET", "DELETE")
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"

@@ -8,8 +8,8 @@ import subprocess
 import sys
 from typing import Final
 
-from agentbox.contracts.operation import Operation
-from agentbox.contracts.registry import RESOURCES
+from agentbox.contracts.routes.operation import Operation
+from agentbox.contracts.routes.registry import RESOURCES
 from agentbox.contracts.routes.route import Route
 from agentbox.core.paths import CHECKOUT
 

@@ -9,10 +9,10 @@ from agentbox import __version__
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES as CLOUD_TYPES
 from agentbox.api.endpoints.cloudevents import SCHEMA as CLOUD_EVENT
 from agentbox.api.http.request import IDEMPOTENCY_KEY
-from agentbox.contracts.operation import RequestMember
-from agentbox.contracts.records_by_name import RECORDS_BY_NAME
-from agentbox.contracts.registry import ROUTES
-from agentbox.contracts.resource import without_none
+from agentbox.contracts.routes.operation import RequestMember
+from agentbox.contracts.routes.records_by_name import RECORDS_BY_NAME
+from agentbox.contracts.routes.registry import ROUTES
+from agentbox.contracts.routes.resource import without_none
 from agentbox.contracts.routes.route import Route
 from agentbox.core.http.headers import REQUEST_ID
 from agentbox.core.records.schema import Schemas

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
 from agentbox.contracts.arguments import PAGE_BOUNDS, Cursor, Id, PageSize
-from agentbox.contracts.operation import PRINCIPAL, sent_as, spread
+from agentbox.contracts.routes.operation import PRINCIPAL, sent_as, spread
 from agentbox.core.records.bounds import bounded_text, item_count, number_range, schema_keywords
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj, JsonValue, Record, record

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Protocol
 
 from agentbox.contracts.arguments import MAX_CURSOR
-from agentbox.contracts.operation import spread
+from agentbox.contracts.routes.operation import spread
 from agentbox.core.records.bounds import bounded_text, item_count, number_range
 from agentbox.core.records.wire import JsonObj, Record, record
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated, Any, Literal, Protocol
 
 from agentbox.contracts.arguments import PAGE_BOUNDS, Cursor, PageSize
-from agentbox.contracts.operation import sent_as
+from agentbox.contracts.routes.operation import sent_as
 from agentbox.core.records.bounds import bounded_text, item_count, number_range, schema_keywords
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Record, Scalar, record

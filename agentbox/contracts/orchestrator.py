@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Protocol
 
 from agentbox.contracts import arguments
 from agentbox.contracts.arguments import Cursor, Id, PageSize, Position
-from agentbox.contracts.operation import INTERNAL, header, sent_as, spread
+from agentbox.contracts.routes.operation import INTERNAL, header, sent_as, spread
 from agentbox.core.records.bounds import bounded_text, number_range, schema_keywords
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj, Record, record

@@ -2,12 +2,12 @@
 
 from collections.abc import Mapping
 
-from agentbox.contracts.operation import Operation
 from agentbox.contracts.operations.agents import AGENTS
 from agentbox.contracts.operations.beads import BEADS
 from agentbox.contracts.operations.events import EVENTS
 from agentbox.contracts.operations.memory import MEMORY
 from agentbox.contracts.operations.pods import PODS
+from agentbox.contracts.routes.operation import Operation
 
 SLOTS = {resource.name: resource for resource in (BEADS, PODS, MEMORY, EVENTS, AGENTS)}
 METHODS: Mapping[str, tuple[Operation, ...]] = {

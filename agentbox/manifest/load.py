@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from agentbox.core.canonical import digest
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.manifest.declarations.key_path import KeyPath, to_text
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.model import Model, build
 from agentbox.manifest.positions import Position, key_positions, nearest_position
 from agentbox.manifest.schema.quick_check import passes_quick_check

@@ -8,7 +8,7 @@ import tomllib
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from agentbox.manifest.keypath import KeyPath
+from agentbox.manifest.declarations.key_path import KeyPath
 
 
 class Position(NamedTuple):

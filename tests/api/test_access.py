@@ -9,7 +9,7 @@ from raw import Answer, ask
 from support.api_box import TOKEN, ApiBox
 
 from agentbox.client import ApiError, BoxClient
-from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.registry import ROUTES
 from agentbox.contracts.routes.route import Route
 
 CLOSED = [route for route in ROUTES if route.scope]

@@ -13,7 +13,7 @@ from support.mesh import ENROLMENT, ManualBox, host_plan
 
 from agentbox.client import ApiError
 from agentbox.client.transport import build_call
-from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.registry import ROUTES
 from agentbox.contracts.routes.route import Route
 
 

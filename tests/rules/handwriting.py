@@ -8,7 +8,7 @@ import random
 import re
 from typing import Any, NamedTuple
 
-from agentbox.manifest.keypath import KeyPath
+from agentbox.manifest.declarations.key_path import KeyPath
 from agentbox.manifest.toml_text import format_toml
 
 

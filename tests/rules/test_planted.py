@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from test_fuzz import FULL
 
 from agentbox.host.cli.main import cli
+from agentbox.manifest.declarations.key_path import KeyPath, to_text
 from agentbox.manifest.findings import Finding
-from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.load import parse
 from agentbox.manifest.schema.generator import schema_at

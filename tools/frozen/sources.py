@@ -75,8 +75,8 @@ from agentbox.contracts.orchestrator import (
     RunResult,
     StreamItem,
 )
-from agentbox.contracts.records_by_name import RECORDS_BY_NAME as HTTP_RECORDS
-from agentbox.contracts.registry import ROUTES, SCOPES
+from agentbox.contracts.routes.records_by_name import RECORDS_BY_NAME as HTTP_RECORDS
+from agentbox.contracts.routes.registry import ROUTES, SCOPES
 from agentbox.contracts.tokens import NewToken
 from agentbox.core import slot_errors as problems
 from agentbox.core.deadline import Deadline

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.api.openapi import document
-from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.registry import ROUTES
 from agentbox.contracts.routes.route import Route
 from agentbox.core.paths import CHECKOUT
 
@@ -32,7 +32,7 @@ _TITLES = {
 }
 _HEAD = f"""# Management API
 
-Generated from `agentbox.contracts.registry.ROUTES` by `{COMMAND}`. Do not edit.
+Generated from `agentbox.contracts.routes.registry.ROUTES` by `{COMMAND}`. Do not edit.
 
 The API listens on `api.port`, metrics on `observability.metrics_port`. A request carries
 `Authorization: Bearer <token>` where a scope is named; `admin` includes every scope except `core`,

@@ -7,7 +7,7 @@ from inspect import iscoroutinefunction
 from typing import Any, ClassVar, Literal
 
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
-from agentbox.contracts.resource import protocol_methods
+from agentbox.contracts.routes.resource import protocol_methods
 from agentbox.core import clock
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterDisabled, AdapterError, SlotUnavailable

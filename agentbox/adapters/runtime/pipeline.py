@@ -15,7 +15,7 @@ from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.observe import SlotCall, observe_call, outcome_of
 from agentbox.adapters.runtime.off import Off
 from agentbox.adapters.runtime.spans import NoTracing, Tracing
-from agentbox.contracts.operation import Operation
+from agentbox.contracts.routes.operation import Operation
 from agentbox.contracts.slot_operations import SLOTS
 from agentbox.core.canonical import canonical_json
 from agentbox.core.deadline import Deadline

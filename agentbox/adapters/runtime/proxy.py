@@ -7,7 +7,7 @@ from typing import Any
 
 from agentbox.adapters.runtime.adapter import SlotName
 from agentbox.adapters.runtime.pipeline import Pipeline
-from agentbox.contracts.operation import Operation
+from agentbox.contracts.routes.operation import Operation
 from agentbox.contracts.slot_operations import METHODS
 
 

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 from agentbox.adapters.orchestrator.caller import caller_of
 from agentbox.adapters.runtime import context
 from agentbox.contracts.agent_host.rpc import RpcMethod, rpc_methods
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.resource import Resource
 from agentbox.core.rpc.session import Method, Params, RequestHandler, Session
 
 B = TypeVar("B", bound=RequestHandler)

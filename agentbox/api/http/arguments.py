@@ -10,8 +10,8 @@ from typing import Any
 from agentbox.api.auth.write_attribution import resolve_principal
 from agentbox.api.http.query import query_value
 from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.operation import Operation, RequestMember
-from agentbox.contracts.resource import Resource, placement_of, split_annotation
+from agentbox.contracts.routes.operation import Operation, RequestMember
+from agentbox.contracts.routes.resource import Resource, placement_of, split_annotation
 from agentbox.core.ids import uuid7
 from agentbox.core.records.wire import Record
 

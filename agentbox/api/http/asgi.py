@@ -16,7 +16,7 @@ from agentbox.api.http.livez import LivezShortcut, Uptime
 from agentbox.api.metrics.http_metrics import UNMATCHED, HttpMetrics
 from agentbox.api.plan_source import PlanSource
 from agentbox.contracts.operations.box import PAGES
-from agentbox.contracts.registry import RESOURCES
+from agentbox.contracts.routes.registry import RESOURCES
 from agentbox.contracts.routes.route import Route
 from agentbox.core.http.middleware import CountRequest, OverloadMiddleware, RequestContextMiddleware
 from agentbox.core.http.responses import problem_response

@@ -15,8 +15,8 @@ from agentbox.api.http.handler import EndpointGroup, OperationHandler
 from agentbox.api.http.query import parse_query
 from agentbox.api.http.request import ApiRequest
 from agentbox.api.plan_source import PlanSource
-from agentbox.contracts.operation import Operation
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.operation import Operation
+from agentbox.contracts.routes.resource import Resource
 from agentbox.core.http.body import BodyReader, reject_body
 from agentbox.core.http.headers import check_duplicates, trace_id
 from agentbox.core.http.problems import invalid

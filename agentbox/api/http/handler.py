@@ -10,8 +10,8 @@ from starlette.responses import Response
 from agentbox.api.auth.authentication import Check
 from agentbox.api.http.arguments import ArgumentReader
 from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.operation import Operation
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.operation import Operation
+from agentbox.contracts.routes.resource import Resource
 from agentbox.core.http.responses import RecordResponse
 
 _CONTEXT = frozenset({"caller", "request"})

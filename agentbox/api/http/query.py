@@ -5,8 +5,8 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, get_origin
 from urllib.parse import parse_qsl
 
-from agentbox.contracts.operation import RequestMember
-from agentbox.contracts.resource import split_annotation
+from agentbox.contracts.routes.operation import RequestMember
+from agentbox.contracts.routes.resource import split_annotation
 from agentbox.core.http.problems import invalid
 from agentbox.core.records.json_input import read_json
 from agentbox.core.records.wire import JsonObj

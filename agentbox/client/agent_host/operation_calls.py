@@ -10,7 +10,7 @@ from agentbox.client.agent_host.unavailable import unavailable
 from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.agent_host.rpc import RpcMethod, rpc_methods
 from agentbox.contracts.operations.agent_host import AGENT_HOST
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.resource import Resource
 from agentbox.core.rpc.client import Subscription
 from agentbox.core.slot_errors import BackendError, ValidationError
 

@@ -8,9 +8,9 @@ from functools import cache
 from itertools import chain
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
-from agentbox.contracts.operation import INTERNAL, Operation
 from agentbox.contracts.orchestrator import AgentHandle
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.operation import INTERNAL, Operation
+from agentbox.contracts.routes.resource import Resource
 from agentbox.core.records.wire import from_wire, to_wire
 from agentbox.core.slot_errors import ValidationError
 

@@ -5,8 +5,8 @@ only.
 from functools import partial
 
 from agentbox.contracts.agent_host.port import AgentHost
-from agentbox.contracts.operation import read, stream, write
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.operation import read, stream, write
+from agentbox.contracts.routes.resource import Resource
 
 _REVIEW_SECONDS = 600  # a large review is written, and the replaced files are read
 _REPLY_SECONDS = 30  # beside the time that a call waits by itself

@@ -1,8 +1,8 @@
 """Operations of the slot orchestrator."""
 
-from agentbox.contracts.operation import OWN, Operation, read, stream, tool, write
 from agentbox.contracts.orchestrator import AgentSpec, Orchestrator
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.operation import OWN, Operation, read, stream, tool, write
+from agentbox.contracts.routes.resource import Resource
 from agentbox.core.records.wire import record
 
 

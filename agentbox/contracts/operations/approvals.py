@@ -1,8 +1,8 @@
 """Operations of approvals: actions of agents that wait for a decision."""
 
 from agentbox.contracts.approvals import ApprovalEndpoints, Verdict
-from agentbox.contracts.operation import read, write
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.operation import read, write
+from agentbox.contracts.routes.resource import Resource
 
 APPROVALS = Resource(
     "approvals",

@@ -5,8 +5,8 @@ from functools import partial
 from typing import Any
 
 from agentbox.contracts.beads import Beads, NewBead
-from agentbox.contracts.operation import OWN, RequestMember, read, tool, write
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.operation import OWN, RequestMember, read, tool, write
+from agentbox.contracts.routes.resource import Resource
 
 _NEW: Mapping[str, Any] = {
     "body": NewBead,

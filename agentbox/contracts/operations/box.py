@@ -2,10 +2,10 @@
 
 from functools import partial
 
-from agentbox.contracts import operation
 from agentbox.contracts.box import BoxEndpoints, PageEndpoints, ProbeEndpoints
-from agentbox.contracts.operation import write
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes import operation
+from agentbox.contracts.routes.operation import write
+from agentbox.contracts.routes.resource import Resource
 
 _public = partial(operation.read, scope=())
 

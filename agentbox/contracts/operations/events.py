@@ -1,8 +1,8 @@
 """Operations of the slot events: the journal."""
 
 from agentbox.contracts.events import EventEndpoints, Events, EventsBody
-from agentbox.contracts.operation import OWN, read, stream, tool, write
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.operation import OWN, read, stream, tool, write
+from agentbox.contracts.routes.resource import Resource
 
 EVENTS = Resource(
     "events",

@@ -4,10 +4,10 @@
 
 from functools import partial
 
-from agentbox.contracts import operation
 from agentbox.contracts.memory import Memory
-from agentbox.contracts.operation import OWN, tool
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes import operation
+from agentbox.contracts.routes.operation import OWN, tool
+from agentbox.contracts.routes.resource import Resource
 
 _KEY = "/v1/memory/ns/{ns}/keys/{key}"
 _read = partial(operation.read, deadline_s=10)

@@ -4,9 +4,9 @@ ends sessions.
 
 from functools import partial
 
-from agentbox.contracts import operation
 from agentbox.contracts.mesh import Deregister, Heartbeat, MeshEndpoints, Registration
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes import operation
+from agentbox.contracts.routes.resource import Resource
 
 _ADMIN, _SESSION = ("mesh:admin",), ("mesh:session",)
 _read = partial(operation.read, scope=_ADMIN)

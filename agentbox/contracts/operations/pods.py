@@ -4,11 +4,11 @@
 
 from functools import partial
 
-from agentbox.contracts import operation
 from agentbox.contracts.arguments import Cursor, PageSize
-from agentbox.contracts.operation import OWN, RequestMember
 from agentbox.contracts.pods import PodEndpoints, Pods
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes import operation
+from agentbox.contracts.routes.operation import OWN, RequestMember
+from agentbox.contracts.routes.resource import Resource
 
 _PATH = "/v1/pods/{path*}"
 _CONDITIONS = ("If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since")

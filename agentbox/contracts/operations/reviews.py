@@ -1,8 +1,8 @@
 """Operations of reviews: changes of agents in their branches, and the operator's decision."""
 
-from agentbox.contracts.operation import read, write
-from agentbox.contracts.resource import Resource
 from agentbox.contracts.reviews import CommitBody, ReviewEndpoints
+from agentbox.contracts.routes.operation import read, write
+from agentbox.contracts.routes.resource import Resource
 
 _READ, _WRITE = ("agents:read",), ("reviews:write",)
 

@@ -1,7 +1,7 @@
 """Operations of states: the memory and pods of runs."""
 
-from agentbox.contracts.operation import read, write
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.operation import read, write
+from agentbox.contracts.routes.resource import Resource
 from agentbox.contracts.states import AdoptBody, StateEndpoints
 
 STATES = Resource(

@@ -1,7 +1,7 @@
 """Operations of tasks, which are beads that run an agent."""
 
-from agentbox.contracts.operation import read, stream, write
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.operation import read, stream, write
+from agentbox.contracts.routes.resource import Resource
 from agentbox.contracts.tasks import TaskBody, TaskEndpoints
 
 _WRITE = ("agents:write", "beads:write")

@@ -1,7 +1,7 @@
 """Operations of named tokens."""
 
-from agentbox.contracts.operation import read, write
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.operation import read, write
+from agentbox.contracts.routes.resource import Resource
 from agentbox.contracts.tokens import NewToken, TokenEndpoints
 
 _ADMIN = ("admin",)

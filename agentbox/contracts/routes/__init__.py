@@ -1,3 +1,3 @@
-"""The HTTP routes of each resource, shared by server, clients and pages. A route is a row in the
-module of its resource.
+"""The HTTP routes, shared by server, clients and pages: what a row of an operation says, and the
+routes, members and records that follow from the rows of a resource.
 """

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from agentbox.contracts.operation import RequestMember
+from agentbox.contracts.routes.operation import RequestMember
 from agentbox.contracts.routes.request_line import RequestLine, path_parameters, rest_parameter
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, get_origin
 
-from agentbox.contracts.operation import AgentAccess, Operation, RequestMember
 from agentbox.contracts.operations.agents import AGENTS
 from agentbox.contracts.operations.beads import BEADS
 from agentbox.contracts.operations.events import EVENTS
 from agentbox.contracts.operations.memory import MEMORY
-from agentbox.contracts.resource import Resource, split_annotation
+from agentbox.contracts.routes.operation import AgentAccess, Operation, RequestMember
+from agentbox.contracts.routes.resource import Resource, split_annotation
 from agentbox.core.records.wire import JsonObj, JsonValue
 
 Schema = Mapping[str, Any]

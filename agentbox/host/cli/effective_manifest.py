@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from agentbox.host.cli.resolved_keys import ResolvedKey
+from agentbox.manifest.declarations.key_path import to_text
 from agentbox.manifest.features.loader import enabled_features
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.features.ports import port_table
 from agentbox.manifest.features.slots import slot_class
-from agentbox.manifest.keypath import to_text
 from agentbox.manifest.keys import effective_values
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.model import plain

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from agentbox.manifest.declarations.key_path import KeyPath, to_text
 from agentbox.manifest.findings import Kind
-from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.schema.examples import EXAMPLES
 from agentbox.manifest.schema.generator import resolve_reference
 from agentbox.manifest.schema.remedies import example_value, suggest_key

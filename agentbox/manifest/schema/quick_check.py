@@ -7,6 +7,7 @@ from dataclasses import is_dataclass
 from typing import Annotated, Any, Literal, get_args, get_origin
 
 from agentbox.manifest.declarations.constraints import is_integer, is_number
+from agentbox.manifest.declarations.key_path import KeyPath
 from agentbox.manifest.declarations.specs import (
     KeySpec,
     MapSpec,
@@ -14,7 +15,6 @@ from agentbox.manifest.declarations.specs import (
     item_spec,
     manifest_spec,
 )
-from agentbox.manifest.keypath import KeyPath
 from agentbox.manifest.types import Name, Size, SizeText
 
 

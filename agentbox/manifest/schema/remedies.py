@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
 
-from agentbox.manifest.keypath import KeyPath
+from agentbox.manifest.declarations.key_path import KeyPath
 from agentbox.manifest.schema.examples import EXAMPLES
 from agentbox.manifest.schema.generator import properties
 from agentbox.manifest.suggest import suggest_names

@@ -11,8 +11,8 @@ from jsonschema import Draft202012Validator, ValidationError, validators
 from jsonschema.protocols import Validator
 
 from agentbox.manifest.declarations.constraints import compiled, is_integer, is_number
+from agentbox.manifest.declarations.key_path import KeyPath, to_text
 from agentbox.manifest.findings import Finding, Related
-from agentbox.manifest.keypath import KeyPath, to_text
 from agentbox.manifest.positions import Position, nearest_position
 from agentbox.manifest.schema.errors import SchemaError, ValidatorError, explain
 from agentbox.manifest.schema.generator import manifest_schema

@@ -8,7 +8,7 @@ from agentbox_testkit.local_store import options_of
 
 from agentbox.adapters.runtime.adapter import SLOTS
 from agentbox.adapters.runtime.registry import allowed, resolve
-from agentbox.contracts.resource import protocol_methods
+from agentbox.contracts.routes.resource import protocol_methods
 from agentbox.contracts.slot_operations import CONTRACTS, METHODS
 from agentbox.core.paths import CHECKOUT
 from agentbox.core.slot_errors import UnknownAdapterImpl

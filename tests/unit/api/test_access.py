@@ -3,7 +3,7 @@
 import pytest
 
 from agentbox.api.auth.authentication import ANONYMOUS, Caller, require
-from agentbox.contracts.registry import SCOPES
+from agentbox.contracts.routes.registry import SCOPES
 from agentbox.core.slot_errors import PermissionDenied
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from agentbox.api.auth.agent_rates import BURST, WRITE_OVERHEAD, AgentWriteLimiter
 from agentbox.api.auth.authentication import Caller
-from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.registry import ROUTES
 from agentbox.contracts.routes.route import Route
 from agentbox.core.slot_errors import RateLimited
 from agentbox.policy.limits.registry import WRITE_RATE

@@ -8,7 +8,7 @@ from agentbox.api.auth.authentication import Caller
 from agentbox.api.http.arguments import ArgumentReader
 from agentbox.api.http.query import parse_query
 from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.operation import (
+from agentbox.contracts.routes.operation import (
     INTERNAL,
     PRINCIPAL,
     Operation,
@@ -19,7 +19,7 @@ from agentbox.contracts.operation import (
     stream,
     write,
 )
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.resource import Resource
 from agentbox.core.records.bounds import number_range
 from agentbox.core.records.wire import JsonObj, Record, record
 from agentbox.core.slot_errors import PermissionDenied, ValidationError

@@ -9,11 +9,11 @@ from agentbox.api.app import Api
 from agentbox.api.auth.authentication import Caller
 from agentbox.api.http.handler import EndpointGroup, OperationHandler
 from agentbox.api.http.request import ApiRequest
-from agentbox.contracts.operation import Operation
 from agentbox.contracts.operations.beads import BEADS
 from agentbox.contracts.operations.box import PAGES
-from agentbox.contracts.registry import RESOURCES
-from agentbox.contracts.resource import Resource, without_none
+from agentbox.contracts.routes.operation import Operation
+from agentbox.contracts.routes.registry import RESOURCES
+from agentbox.contracts.routes.resource import Resource, without_none
 
 SERVED = [(one, row) for one in (*RESOURCES, PAGES) for row in one.operations if row.http]
 

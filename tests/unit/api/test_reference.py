@@ -5,7 +5,7 @@ from jsonschema import Draft202012Validator
 from reference.api import COMMAND, outputs
 
 from agentbox.api.openapi import document
-from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.registry import ROUTES
 
 
 @pytest.mark.parametrize("path", outputs(), ids=lambda path: path.name)

@@ -6,7 +6,7 @@ from operator import attrgetter
 import pytest
 
 from agentbox.client import AsyncBoxClient, BoxClient
-from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.registry import ROUTES
 
 METHODS = {
     "livez": "livez", "ready": "ready", "health": "health", "meta": "meta", "openapi": "openapi", "boot": "boot", "drain": "drain",

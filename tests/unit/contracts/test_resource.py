@@ -4,8 +4,8 @@ from typing import Annotated, Any, Protocol
 
 import pytest
 
-from agentbox.contracts import operation
-from agentbox.contracts.operation import (
+from agentbox.contracts.routes import operation
+from agentbox.contracts.routes.operation import (
     INTERNAL,
     OWN,
     PRINCIPAL,
@@ -18,8 +18,8 @@ from agentbox.contracts.operation import (
     tool,
     write,
 )
-from agentbox.contracts.registry import BY_NAME, RESOURCES, ROUTES
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.registry import BY_NAME, RESOURCES, ROUTES
+from agentbox.contracts.routes.resource import Resource
 from agentbox.core.records.bounds import number_range
 from agentbox.core.records.page import Page
 from agentbox.core.records.schema import Schemas

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.manifest.keypath import KeyPath, to_text
+from agentbox.manifest.declarations.key_path import KeyPath, to_text
 from agentbox.manifest.positions import Position, key_positions
 
 _AVOID = (".venv", ".git", "node_modules")

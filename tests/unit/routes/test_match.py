@@ -6,7 +6,7 @@ import pytest
 from starlette.routing import Match
 
 from agentbox.api.http.asgi import make_routes
-from agentbox.contracts.registry import ROUTES
+from agentbox.contracts.routes.registry import ROUTES
 from agentbox.contracts.routes.route import Route
 from agentbox.core.http.problems import MethodNotAllowed
 

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from agentbox.contracts.registry import BY_NAME, ROUTES, SCOPES
+from agentbox.contracts.routes.registry import BY_NAME, ROUTES, SCOPES
 from agentbox.contracts.routes.route import Route
 
 

@@ -20,7 +20,7 @@ from agentbox.contracts.events import Appended, Head
 from agentbox.contracts.memory import Hits, MemoryEntry
 from agentbox.contracts.mesh import MeshSession
 from agentbox.contracts.orchestrator import AgentInfo
-from agentbox.contracts.registry import RESOURCES
+from agentbox.contracts.routes.registry import RESOURCES
 from agentbox.contracts.task_records import Submitted, Task
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record, record

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import Any, Final
 
-from agentbox.contracts.resource import Resource
+from agentbox.contracts.routes.resource import Resource
 from agentbox.contracts.routes.route import Route
 from agentbox.contracts.scopes import SCOPES as SCOPES
 

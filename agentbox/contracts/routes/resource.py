@@ -9,7 +9,7 @@ from dataclasses import MISSING, field, fields, is_dataclass, make_dataclass, re
 from functools import cached_property
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
-from agentbox.contracts.operation import ArgumentPlacement, Operation, RequestMember
+from agentbox.contracts.routes.operation import ArgumentPlacement, Operation, RequestMember
 from agentbox.contracts.routes.request_line import path_parameters
 from agentbox.contracts.routes.route import Method, Route
 from agentbox.core.records.bounds import SchemaKeywords
