@@ -148,8 +148,8 @@ class Method:
     def _arguments(self, accepted: tuple[int, ...]) -> str:
         words = [f'"{self._route.name}"']
         placed = {
-            place: [one for one in self._parameters if one.place == place]
-            for place in ("path", "query", "whole", "body", "header")
+            location: [one for one in self._parameters if one.location == location]
+            for location in ("path", "query", "whole", "body", "header")
         }
         if placed["path"]:
             words.append(_mapping(placed["path"]))

@@ -15,11 +15,11 @@ IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 
 @dataclass(frozen=True, kw_only=True)
 class Parameter:
-    """`wire` is its name when sent; `place` is path, query, body, whole or header."""
+    """`wire` is its name when sent; `location` is path, query, body, whole or header."""
 
     name: str
     wire: str
-    place: str
+    location: str
     annotation: Any
     default: Any = inspect.Parameter.empty
     keyword: bool = False
@@ -36,21 +36,21 @@ def parameters(resource: Resource, row: Operation) -> Iterator[Parameter]:
     given, is_sent = row.body if isinstance(row.body, type) else None, False
     for argument in list(resource.signature(row.name).parameters.values())[1:]:
         for one in _argument(argument, in_path, rest):
-            if one.place != "body" or given is None:
+            if one.location != "body" or given is None:
                 yield one
             elif not is_sent:
                 is_sent = True
                 yield from _record(one, given)
     for member in row.extra:
         yield Parameter(
-            name=member.name, wire=member.name, place=rest, annotation=member.annotation,
+            name=member.name, wire=member.name, location=rest, annotation=member.annotation,
             default=member.default, keyword=True,
         )  # fmt: skip
     if IDEMPOTENCY_KEY in row.headers:
         yield Parameter(
             name="request_id",
             wire=IDEMPOTENCY_KEY,
-            place="header",
+            location="header",
             annotation=str,
             default="",
             keyword=True,
@@ -75,7 +75,7 @@ def _argument(
     yield Parameter(
         name=argument.name,
         wire=wire,
-        place="header" if placement.header else "path" if wire in in_path else rest,
+        location="header" if placement.header else "path" if wire in in_path else rest,
         annotation=argument.annotation | None if placement.principal else argument.annotation,
         default=default,
         keyword=argument.kind is inspect.Parameter.KEYWORD_ONLY,
@@ -93,7 +93,7 @@ def _members(
         yield Parameter(
             name=one.name,
             wire=wire,
-            place="path" if wire in in_path else rest,
+            location="path" if wire in in_path else rest,
             annotation=hints[one.name],
             default=default if has_default else inspect.Parameter.empty,
             keyword=has_default,
@@ -109,7 +109,9 @@ def _record(argument: Parameter, given: type[Any]) -> Iterator[Parameter]:
         else set()
     )
     if added:
-        yield Parameter(name=argument.name, wire="", place="whole", annotation=argument.annotation)
+        yield Parameter(
+            name=argument.name, wire="", location="whole", annotation=argument.annotation
+        )
     for one in _members(given, {}, (), "body"):
         if not added or one.name in added:
             yield one

@@ -12,8 +12,8 @@ from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 
 from agentbox.adapters.runtime.adapter import Clock, Deps, SystemClock
+from agentbox.adapters.runtime.lifecycle_timing import LifecycleTiming
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.adapters.runtime.slot_timeouts import SlotTimeouts
 from agentbox.adapters.runtime.slots import Slots, create_slots
 from agentbox.api.auth.authentication import Authenticator
 from agentbox.api.auth.request_access import RequestAccess
@@ -53,7 +53,7 @@ from agentbox.api.tasks.runner import TaskRunner
 from agentbox.box.readiness.box_requirements import make_requirements, proves_sandbox
 from agentbox.box.readiness.evaluator import Evaluator
 from agentbox.box.supervision.applied_plan import plan_in_force
-from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.box.supervision.boot_record import BootRecord
 from agentbox.box.supervision.secrets import find_token
 from agentbox.box.supervision.slot_credentials import slot_secrets
@@ -107,7 +107,7 @@ def build(
         )
     boot, plans = load_boot_facts(record, plan, paths), PlanSource(plan_in_force(paths, plan))
     uptime, ready_once, closing = Uptime(), asyncio.Event(), asyncio.Event()
-    boot_log = BootLog(paths, boot.boot_id, boot.plan_digest, boot.image_ref)
+    boot_log = BootEventLog(paths, boot.boot_id, boot.plan_digest, boot.image_ref)
 
     registry, http_metrics = CollectorRegistry(), HttpMetrics()
     registry.register(http_metrics)
@@ -234,7 +234,7 @@ def _slots(
     """A test's clock scales waits, but not the start time of agent-host: opening keeps at least 2
     s.
     """
-    timing = SlotTimeouts().scaled(1 / scale)
+    timing = LifecycleTiming().scaled(1 / scale)
     return create_slots(
         plan,
         paths,

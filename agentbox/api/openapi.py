@@ -163,8 +163,8 @@ def _parameter(member: RequestMember, schemas: Schemas) -> dict[str, Any]:
     content = {"schema": _TEXT if kind == "array" else schema}
     return {
         "name": member.name,
-        "in": member.place,
-        "required": member.place == "path" or member.required,
+        "in": member.location,
+        "required": member.location == "path" or member.required,
         **({"content": {JSON_TYPE: content}} if kind == "object" else content),
         **({} if text is None else {"description": text}),
     }

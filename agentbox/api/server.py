@@ -21,20 +21,20 @@ CLOSE_SECONDS = 0.5  # seconds in which running responses may end
 
 
 @dataclass(frozen=True)
-class Addresses:
+class ListenerAddresses:
     """The addresses of the two listeners."""
 
     api: tuple[str, int]
     metrics: tuple[str, int]
 
 
-def listen_addresses(api: Api) -> Addresses:
+def listen_addresses(api: Api) -> ListenerAddresses:
     """In a container every address, since publishing controls access; else the addresses in the
     manifest.
     """
     plan = api.plans.current
     inside = api.paths.is_container
-    return Addresses(
+    return ListenerAddresses(
         (WILDCARD if inside else plan.api.publish_address, plan.api.port),
         (
             WILDCARD if inside else plan.observability.publish_address,
@@ -43,7 +43,7 @@ def listen_addresses(api: Api) -> Addresses:
     )
 
 
-async def serve(api: Api, bind_addresses: Addresses) -> None:
+async def serve(api: Api, bind_addresses: ListenerAddresses) -> None:
     """Runs until SIGTERM or SIGINT. Raises AgentboxError for a port in use or a required slot that
     does not open.
     """
@@ -64,7 +64,7 @@ async def serve(api: Api, bind_addresses: Addresses) -> None:
         await _run(api, stop_requested)
 
 
-def _listeners(api: Api, bind_addresses: Addresses) -> tuple[Listener, Listener]:
+def _listeners(api: Api, bind_addresses: ListenerAddresses) -> tuple[Listener, Listener]:
     return (
         Listener(api.api, bind(*bind_addresses.api), API_BOUNDS),
         Listener(api.metrics, bind(*bind_addresses.metrics), METRICS_BOUNDS),

@@ -12,6 +12,7 @@ from agentbox.manifest.tables.api import ApiTable
 from agentbox.manifest.tables.backup import BackupTable
 from agentbox.manifest.tables.desktop import DesktopTable
 from agentbox.manifest.tables.egress import EgressTable
+from agentbox.manifest.tables.gpu import GpuTable
 from agentbox.manifest.tables.image import ImageTable
 from agentbox.manifest.tables.limits import LimitsTable
 from agentbox.manifest.tables.mesh import MeshTable
@@ -20,7 +21,7 @@ from agentbox.manifest.tables.observability import ObservabilityTable
 from agentbox.manifest.tables.policies import PolicyTable
 from agentbox.manifest.tables.privacy import PrivacyTable
 from agentbox.manifest.tables.providers import ProviderTable
-from agentbox.manifest.tables.resources import GpuTable, ResourcesTable
+from agentbox.manifest.tables.resources import ResourcesTable
 from agentbox.manifest.tables.security import SecurityTable
 from agentbox.manifest.tables.skills import SkillsTable
 from agentbox.manifest.tables.slots import AdaptersTable

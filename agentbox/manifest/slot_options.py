@@ -13,7 +13,7 @@ from agentbox.manifest.types import BoxPath, Env, HttpUrl, Name, Size
 _SchemaName = Annotated[str, Pattern("^[a-z_][a-z0-9_]{0,62}$")]
 
 
-class Endpoint(Options):
+class EndpointOptions(Options):
     """A service under a URL."""
 
     endpoint: HttpUrl = key(
@@ -51,7 +51,7 @@ class PostgresOptions(Options):
     pool_size: Annotated[int, Range(1, 64)] = key(8, "boot", doc="Connections to the database.")
 
 
-class HttpOptions(TlsOptions, CallTimeout, Endpoint):
+class HttpOptions(TlsOptions, CallTimeout, EndpointOptions):
     """Options of a slot served over HTTP."""
 
 

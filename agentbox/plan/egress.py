@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
-from agentbox.manifest.slot_options import BridgeOptions, Endpoint, PostgresOptions
+from agentbox.manifest.slot_options import BridgeOptions, EndpointOptions, PostgresOptions
 from agentbox.plan.model import Destination, SlotPlan
 from agentbox.plan.slots import slot_options
 
@@ -34,7 +34,7 @@ def _slots(values: Mapping[str, Any], slots: Mapping[str, SlotPlan]) -> Iterator
         match slot_options(slots, name):
             case PostgresOptions():
                 yield Destination(owner=owner, host="", port=_POSTGRES, private=True)
-            case Endpoint(endpoint=url) if url:
+            case EndpointOptions(endpoint=url) if url:
                 yield _url_destination(f"{owner}.endpoint", url)
             case BridgeOptions(command=command) if url := _option_value("--url", command):
                 yield _url_destination(f"{owner}.command", url)

@@ -30,7 +30,7 @@ class PolicyChainError(ValueError):
         self.is_cycle = is_cycle
 
 
-class PolicySpec(Protocol):
+class UnresolvedPolicy(Protocol):
     """One `[policies.<name>]` table: a base, and an array of rules per scope."""
 
     @property
@@ -68,7 +68,7 @@ def profiles() -> Mapping[str, Policy]:
     return loaded
 
 
-def chain(name: str, policies: Mapping[str, PolicySpec]) -> tuple[str, ...]:
+def chain(name: str, policies: Mapping[str, UnresolvedPolicy]) -> tuple[str, ...]:
     """The names from a built-in profile to this one. A built-in profile overrides a policy of the
     same name. Raises ChainError.
     """
@@ -83,7 +83,7 @@ def chain(name: str, policies: Mapping[str, PolicySpec]) -> tuple[str, ...]:
     return tuple(reversed(names))
 
 
-def effective_policy(name: str, policies: Mapping[str, PolicySpec]) -> Policy:
+def effective_policy(name: str, policies: Mapping[str, UnresolvedPolicy]) -> Policy:
     """The effective policy of a profile or policy name. Raises ChainError, and PatternError for an
     invalid pattern.
     """
@@ -94,7 +94,7 @@ def effective_policy(name: str, policies: Mapping[str, PolicySpec]) -> Policy:
     return policy
 
 
-def rule_specs(policy: PolicySpec) -> Mapping[Scope, Iterable[PolicyRuleSpec]]:
+def rule_specs(policy: UnresolvedPolicy) -> Mapping[Scope, Iterable[PolicyRuleSpec]]:
     """The rules of one policy by scope, without its base."""
     return {scope: getattr(policy, scope) for scope in SCOPES}
 

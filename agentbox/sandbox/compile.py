@@ -47,7 +47,7 @@ def compile_policy(
     bindings: Bindings,
     *,
     closed: Iterable[str] = (),
-    own: Iterable[str] = (),
+    exempt: Iterable[str] = (),
     allow_degraded: Iterable[str] = (),
     door: int = 0,
     closed_ports: Iterable[int] = (),
@@ -56,7 +56,7 @@ def compile_policy(
 ) -> Confinement:
     """`bindings`: the values of $WORKSPACE, $TMP, $TOOLCHAIN and $COMMAND. A variable without a
     value grants nothing. `closed`: directories of the control plane; no grant may expose more of
-    them than $TMP and `own`; checked as text here, and again when each path is opened. The other
+    them than $TMP and `exempt`; checked as text here, and again when each path is opened. The other
     parameters: as in Confinement.
 
     Names and addresses of `net connect` are enforced by a proxy and open no port here, but `*:*`
@@ -64,7 +64,9 @@ def compile_policy(
     path.
     """
     bound = policy.with_bindings(bindings)
-    protected = _ProtectedDirectories(bound.name, tuple(closed), (*bindings.get("$TMP", ()), *own))
+    protected = _ProtectedDirectories(
+        bound.name, tuple(closed), (*bindings.get("$TMP", ()), *exempt)
+    )
     letters: dict[tuple[str, bool], str] = {}
     ports: set[int] = set()
     network = False

@@ -69,7 +69,10 @@ async def test_F06_an_address_is_refused_for_its_slot_alone(
     container = Container()
     slots = given_slots(tmp_path, container)
     refused = slots.apply(
-        {"beads": Endpoint(impl="x", url=url), "pods": Endpoint(impl="x", url=f"{HOST}/p/")},
+        {
+            "beads": Endpoint(impl="x", url=url),
+            "pods": Endpoint(impl="x", url=f"{HOST}/p/"),
+        },
         "a-token",
     )
     assert why in refused["beads"]

@@ -13,7 +13,7 @@ from catalogue import FEATURES
 
 from agentbox.manifest.load import parse
 from agentbox.manifest.rules.engine import ValidationReport, run_rules
-from agentbox.manifest.rules.lock_input import MISSING, LockInput
+from agentbox.manifest.rules.unvalidated_lock import MISSING, UnvalidatedLock
 
 FOLDER = Path(__file__).parent / "cases"
 
@@ -61,11 +61,11 @@ class Case:
             after for word, after in itertools.pairwise(words) if word == "--system"
         ]
         if self.lock is not None:
-            found["lock"] = LockInput(present=True, tables=tomllib.loads(self.lock))
+            found["lock"] = UnvalidatedLock(present=True, tables=tomllib.loads(self.lock))
         elif "lock: missing" in self.options:
             found["lock"] = MISSING
         if self.flake is not None:
-            found["lock"] = LockInput(present=False, flake=json.loads(self.flake))
+            found["lock"] = UnvalidatedLock(present=False, flake=json.loads(self.flake))
         return found
 
     @property

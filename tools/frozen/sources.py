@@ -18,7 +18,7 @@ from agentbox.adapters.beads.postgres.schema import MIGRATIONS as BEADS_PG
 from agentbox.adapters.events.delivery.cursor import DeliveryCursor as DeliveryLedger
 from agentbox.adapters.memory.postgres.schema import MIGRATIONS as MEMORY_PG
 from agentbox.adapters.memory.reembed import ReembedReport as ReembedReport
-from agentbox.adapters.orchestrator import caller, over_rpc
+from agentbox.adapters.orchestrator import caller_params, over_rpc
 from agentbox.adapters.runtime import observe, registry
 from agentbox.adapters.runtime.adapter import Deps, Health, SlotConfig, SlotName
 from agentbox.adapters.runtime.metrics import Metrics
@@ -53,7 +53,7 @@ from agentbox.box.readiness.requirement import Requirement
 from agentbox.box.seal import main as seal
 from agentbox.box.seal.explain import Explanation
 from agentbox.box.supervision import sentinel
-from agentbox.box.supervision.boot_event_log import EVENTS as BOOT_EVENTS, BootLog
+from agentbox.box.supervision.boot_event_log import EVENTS as BOOT_EVENTS, BootEventLog
 from agentbox.box.supervision.boot_record import BootRecord, Posture, PreviousBoot
 from agentbox.box.supervision.boot_timeline import BootTimeline, PastBoot
 from agentbox.box.supervision.notify import ReadinessNote
@@ -256,7 +256,14 @@ WRITTEN: Final[Mapping[str, tuple[Any, ...]]] = {
     "agent API hello": (hello,),
     "agent API tools of another shape": (specials,),
     "agent budgets in use": (budget_usage,),
-    "agent-host RPC": (rpc, rpc_client, caller.current_caller, over_rpc, session, subscriptions),
+    "agent-host RPC": (
+        rpc,
+        rpc_client,
+        caller_params.current_caller,
+        over_rpc,
+        session,
+        subscriptions,
+    ),
     "agent-host RPC by a bridge": (forward,),
     "agent-host RPC standings": (authorization_registry,),
     "agent as shown": (shown, grant_set),
@@ -264,7 +271,7 @@ WRITTEN: Final[Mapping[str, tuple[Any, ...]]] = {
     "agentbox-ctl": (ctl,),
     "cli output": (output, *_modules(commands)),
     "doctor row": (CheckRow.to_wire, doctor_json),
-    "file boot events": (BootLog,),
+    "file boot events": (BootEventLog,),
     "file build.json": (build_record,),
     "file dockerd.json": (daemon,),
     "file manifests.json": (manifest_cache,),

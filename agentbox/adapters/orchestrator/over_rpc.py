@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from typing import Any, TypeAlias, TypeVar
 
 from agentbox.adapters.orchestrator.attachment import LocalAttachment
-from agentbox.adapters.orchestrator.caller import current_caller
+from agentbox.adapters.orchestrator.caller_params import current_caller
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Health, Page
 from agentbox.client.agent_host.operation_calls import calls_operations

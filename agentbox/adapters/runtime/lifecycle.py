@@ -12,9 +12,9 @@ import structlog
 
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
 from agentbox.adapters.runtime.inflight import InFlight
+from agentbox.adapters.runtime.lifecycle_timing import LifecycleTiming
 from agentbox.adapters.runtime.off import Off
 from agentbox.adapters.runtime.registry import resolve
-from agentbox.adapters.runtime.slot_timeouts import SlotTimeouts
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterError
 from agentbox.manifest.declarations.options import Options
@@ -51,7 +51,11 @@ class SlotLifecycle:
     `slot.down`."""
 
     def __init__(
-        self, cfg: SlotConfig[Options], deps: Deps, timing: SlotTimeouts, on_change: ChangeCallback
+        self,
+        cfg: SlotConfig[Options],
+        deps: Deps,
+        timing: LifecycleTiming,
+        on_change: ChangeCallback,
     ) -> None:
         self.cfg = cfg
         self._deps, self._timing, self._on_change = deps, timing, on_change

@@ -13,9 +13,9 @@ from agentbox.adapters.runtime.adapter import (
 )
 from agentbox.adapters.runtime.journal import BestEffortJournal
 from agentbox.adapters.runtime.lifecycle import OpenFailed, SlotLifecycle, SlotStatus
+from agentbox.adapters.runtime.lifecycle_timing import LifecycleTiming
 from agentbox.adapters.runtime.pipeline import Pipeline, PipelineDeps
 from agentbox.adapters.runtime.proxy import proxy_for
-from agentbox.adapters.runtime.slot_timeouts import SlotTimeouts
 from agentbox.adapters.runtime.spans import NoTracing, Tracing
 from agentbox.client.agent_host.operation_calls import RpcPeer, agent_host_client
 from agentbox.contracts.beads import Beads
@@ -45,10 +45,10 @@ class Slots:
         deps: Deps,
         guard: Redactor,
         *,
-        timing: SlotTimeouts | None = None,
+        timing: LifecycleTiming | None = None,
         spans: Tracing | None = None,
     ) -> None:
-        self._timing = timing or SlotTimeouts()
+        self._timing = timing or LifecycleTiming()
         self._subscribers: list[Callable[[], None]] = []
         self._lifecycles = {
             slot: SlotLifecycle(configs[slot], deps, self._timing, self._on_slot_change)
@@ -187,7 +187,7 @@ def create_slots(
     paths: Paths,
     deps: Deps,
     *,
-    timing: SlotTimeouts | None = None,
+    timing: LifecycleTiming | None = None,
     spans: Tracing | None = None,
     secrets: SecretsReader | None = None,
 ) -> Slots:

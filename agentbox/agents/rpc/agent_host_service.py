@@ -86,9 +86,9 @@ class AgentHostService:
         return [self._row(state) for state in await self._host.states.page(owner, after, limit)]
 
     async def get_state(self, state: str, *, principal: str, admin: bool) -> _Document:
-        found = await self._host.states.find(state)
-        check_owner(found, principal, admin=admin)
-        return self._row(found)
+        entry = await self._host.states.find(state)
+        check_owner(entry, principal, admin=admin)
+        return self._row(entry)
 
     async def remove_state(self, state: str, *, principal: str, admin: bool) -> _Document:
         return self._row(await self._host.states.remove(state, principal, admin=admin))
@@ -130,8 +130,8 @@ class AgentHostService:
         method: str,
         path: str,
     ) -> None:
-        named = cast(Scope, scope)  # metering denies unknown ones
-        request = metering.Request(named, operation, value, method=method, path=path)
+        known_scope = cast(Scope, scope)  # metering denies unknown ones
+        request = metering.Request(known_scope, operation, value, method=method, path=path)
         await metering.consume(self._host, agent_id, generation, request)
 
     async def report_denial(

@@ -4,7 +4,7 @@ called, and its result is encoded."""
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from agentbox.adapters.orchestrator.caller import caller_of
+from agentbox.adapters.orchestrator.caller_params import caller_of
 from agentbox.adapters.runtime import context
 from agentbox.contracts.agent_host.rpc import RpcMethod, rpc_methods
 from agentbox.contracts.routes.resource import Resource

@@ -57,7 +57,7 @@ def build_confinement(
             policy,
             bindings,
             closed=protected_dirs(paths),
-            own=agent_dirs,
+            exempt=agent_dirs,
             allow_degraded=degradable,
             door=config.gateway_port,
             closed_ports=config.closed_ports,

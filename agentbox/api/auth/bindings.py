@@ -31,7 +31,7 @@ def _check(prefix: str, name: str, scope: str, kind: str) -> None:
         )
 
 
-async def _check_one(caller: Caller, namespace: str | None) -> None:
+async def _check_namespace(caller: Caller, namespace: str | None) -> None:
     check_namespace(caller, namespace or "")
 
 
@@ -41,7 +41,7 @@ async def _check_all(caller: Caller, namespaces: Sequence[str]) -> None:
 
 
 # By argument of the slot memory; a bound token must name its own namespaces, for statistics too.
-MEMORY_CHECKS: Mapping[str, Check] = {"namespace": _check_one, "namespaces": _check_all}
+MEMORY_CHECKS: Mapping[str, Check] = {"namespace": _check_namespace, "namespaces": _check_all}
 
 
 def bound_source(caller: Caller, source: str | None) -> str:

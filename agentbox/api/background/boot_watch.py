@@ -10,7 +10,7 @@ import structlog
 
 from agentbox.api.background.boot_events import BootEvents, flush
 from agentbox.api.metrics.box_metrics import BoxMetrics
-from agentbox.box.supervision.boot_log import rotate
+from agentbox.box.supervision.log_rotation import rotate
 from agentbox.box.supervision.sentinel import read_sentinel
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import AdapterError

@@ -16,7 +16,7 @@ from agentbox.api.plan_source import PlanSource
 from agentbox.api.tasks.run import ENDED
 from agentbox.api.tasks.runner import TaskRunner
 from agentbox.box.readiness.evaluator import Evaluator
-from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.box.supervision.current_boot import mark_clean
 from agentbox.contracts.orchestrator import LIMIT, SHUTDOWN_GRACE, AgentHandle, AgentInfo
 from agentbox.core.errors import AgentboxError
@@ -72,7 +72,7 @@ class Drain:
         slots: Slots,
         shutdown: SlotShutdown,
         plans: PlanSource,
-        log: BootLog,
+        log: BootEventLog,
         closing: asyncio.Event,
     ) -> None:
         self._evaluator, self._tasks, self._slots = evaluator, tasks, slots

@@ -15,7 +15,7 @@ from agentbox.api.boot_facts import BootFacts
 from agentbox.api.plan_source import PlanSource
 from agentbox.box.posture.drift import posture_drift
 from agentbox.box.posture.promised import promised_controls
-from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.box.supervision.boot_record import PostureDrift
 from agentbox.core.background.daemon_threads import DaemonThreadRunner
 from agentbox.core.background.tasks import log_failures
@@ -32,7 +32,7 @@ class DriftWatcher:
     """
 
     def __init__(
-        self, plans: PlanSource, paths: Paths, boot: BootFacts, gauge: Gauge, log: BootLog
+        self, plans: PlanSource, paths: Paths, boot: BootFacts, gauge: Gauge, log: BootEventLog
     ) -> None:
         self._plans, self._paths, self._boot = plans, paths, boot
         self._gauge, self._log = gauge, log

@@ -3,20 +3,24 @@
 import asyncio
 
 from agentbox.api.metrics.box_metrics import BoxMetrics
-from agentbox.box.readiness.evaluator import Evaluator, Verdict
-from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.readiness.evaluator import Evaluator, ReadinessVerdict
+from agentbox.box.supervision.boot_event_log import BootEventLog
 
 
 class ReadinessChanges:
     """`ready_once` is set when the box is ready for the first time."""
 
     def __init__(
-        self, evaluator: Evaluator, metrics: BoxMetrics, log: BootLog, ready_once: asyncio.Event
+        self,
+        evaluator: Evaluator,
+        metrics: BoxMetrics,
+        log: BootEventLog,
+        ready_once: asyncio.Event,
     ) -> None:
         self._evaluator, self._metrics, self._log = evaluator, metrics, log
         self._ready_once = ready_once
 
-    def record(self, old: Verdict, new: Verdict) -> None:
+    def record(self, old: ReadinessVerdict, new: ReadinessVerdict) -> None:
         """Called by the evaluator for every changed verdict."""
         self._metrics.ready.set(new.ready)
         for family, met in self._evaluator.met().items():
@@ -29,5 +33,5 @@ class ReadinessChanges:
             self._log.emit("ReadinessChanged", missing=list(new.missing), **transition)
 
 
-def _verdict_name(verdict: Verdict) -> str:
+def _verdict_name(verdict: ReadinessVerdict) -> str:
     return "ready" if verdict.ready else "unready"

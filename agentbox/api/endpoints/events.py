@@ -79,7 +79,7 @@ class EventHandlers:
         return RecordResponse(body, 201 if done.stored else 200)
 
     async def read(self, caller: Caller, since: int, limit: int, filter: EventFilter) -> EventBatch:
-        return await self._events.read(since=since, limit=limit, filter=_own(caller, filter))
+        return await self._events.read(since=since, limit=limit, filter=_restrict(caller, filter))
 
     async def show(self, seq: str) -> Event:
         if _SEQ.fullmatch(seq):
@@ -94,13 +94,13 @@ class EventHandlers:
 
     async def subscribe(self, caller: Caller, since: int | None, filter: EventFilter) -> Response:
         """An expired `since` is 410 before the first byte."""
-        own_filter = _own(caller, filter)
+        restricted = _restrict(caller, filter)
         if since is None:
             since, _ = await self._events.head()
         else:
             await self._events.read(since=since, limit=1)
         disconnect = self._connect_approver() if caller.has_scope(SCOPE) else None
-        return EventStreamResponse(self._sent(since, own_filter), self._closing, close=disconnect)
+        return EventStreamResponse(self._sent(since, restricted), self._closing, close=disconnect)
 
     async def _sent(self, since: int, filter: EventFilter) -> AsyncIterator[ServerSentEvent]:
         async for event in self._events.subscribe(since=since, filter=filter):
@@ -134,7 +134,7 @@ def _agent_fields(caller: Caller, event: NewEvent) -> dict[str, str]:
     return agent_fields
 
 
-def _own(caller: Caller, filter: EventFilter) -> EventFilter:
+def _restrict(caller: Caller, filter: EventFilter) -> EventFilter:
     """An agent reads its own events only. Raises PermissionDenied for another source."""
     if not caller.agent_id:
         return filter

@@ -9,7 +9,7 @@ from agentbox.adapters.runtime.slots import Slots
 from agentbox.api.boot_facts import BootFacts
 from agentbox.api.mesh.mesh_role import MeshRole
 from agentbox.box.readiness.box_requirements import BoxRequirements
-from agentbox.box.readiness.evaluator import Evaluator, Verdict
+from agentbox.box.readiness.evaluator import Evaluator, ReadinessVerdict
 from agentbox.box.supervision.boot_record import PostureDrift
 from agentbox.core import clock
 
@@ -83,7 +83,7 @@ class HealthReporter:
             "note": NOTE,
         }
 
-    def _status(self, verdict: Verdict, degraded: int) -> str:
+    def _status(self, verdict: ReadinessVerdict, degraded: int) -> str:
         if self._drain.started:
             return "draining"
         if not verdict.ready and verdict.since is None and not self._ready_once.is_set():

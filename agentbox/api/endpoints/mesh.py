@@ -69,8 +69,8 @@ class MeshHandlers:
         cursor: str | None,
     ) -> Page[MeshSession]:
         """The cursor is the id of the last session of the previous page."""
-        wanted = {"state": state, "instance_id": instance, "image_hash": image}
-        filters = {column: value for column, value in wanted.items() if value is not None}
+        columns = {"state": state, "instance_id": instance, "image_hash": image}
+        filters = {column: value for column, value in columns.items() if value is not None}
         sessions = await self._host().page(filters, limit + 1, cursor or "")
         next_cursor = sessions[limit - 1].id if len(sessions) > limit else None
         return Page(items=tuple(sessions[:limit]), next_cursor=next_cursor)

@@ -36,9 +36,11 @@ class ArgumentReader:
         self.names = frozenset(readers)
         self._readers = tuple(readers.items())
         members = resource.members(row.name)
-        in_body = {one.argument or one.name for one in members if one.place == "body"}
-        given = _given_argument(resource, row)
-        uses_body = bool(self.names & in_body) or given in self.names
+        in_body = {
+            member.argument or member.name for member in members if member.location == "body"
+        }
+        body_argument = _body_argument(resource, row)
+        uses_body = bool(self.names & in_body) or body_argument in self.names
         self._body = resource.body(row) if uses_body else None
         self._has_key = IDEMPOTENCY_HEADER in row.headers
 
@@ -56,19 +58,19 @@ class ArgumentReader:
 
 def _readers(resource: Resource, row: Operation) -> "list[tuple[str, _Read]]":
     members = resource.members(row.name)
-    given = _given_argument(resource, row)
+    body_argument = _body_argument(resource, row)
     readers: list[tuple[str, _Read]] = []
     for argument in _arguments(resource, row):
-        own = [one for one in members if one.argument == argument.name]
-        if argument.name == given:
-            readers.append((given, lambda _, body: body))
+        sent = [member for member in members if member.argument == argument.name]
+        if argument.name == body_argument:
+            readers.append((body_argument, lambda _, body: body))
         elif placement_of(argument.annotation).spread is not None:
-            readers.append((argument.name, _record(argument, own, row)))
-        elif own:
-            readers.append((argument.name, _value(own[0], row)))
+            readers.append((argument.name, _record(argument, sent, row)))
+        elif sent:
+            readers.append((argument.name, _value(sent[0], row)))
     if not isinstance(row.body, type):
-        extra = (one for one in members if not one.argument)
-        readers += [(one.name, _value(one, row)) for one in extra]
+        extra = (member for member in members if not member.argument)
+        readers += [(member.name, _value(member, row)) for member in extra]
     return readers
 
 
@@ -76,7 +78,7 @@ def _arguments(resource: Resource, row: Operation) -> list[Parameter]:
     return list(resource.signature(row.name).parameters.values())[1:]
 
 
-def _given_argument(resource: Resource, row: Operation) -> str:
+def _body_argument(resource: Resource, row: Operation) -> str:
     """The argument that is the body, where the row gives the record; "" if there is none."""
     if not isinstance(row.body, type):
         return ""
@@ -90,20 +92,22 @@ def _given_argument(resource: Resource, row: Operation) -> str:
 def _record(argument: Parameter, members: list[RequestMember], row: Operation) -> _Read:
     """A record whose members are sent instead of it."""
     kind, _ = split_annotation(argument.annotation)
-    parts = [(one.record_field, _value(one, row)) for one in members]
+    member_readers = [(member.record_field, _value(member, row)) for member in members]
 
     def read(request: ApiRequest, body: Any) -> Any:
-        return kind.from_wire({name: part(request, body) for name, part in parts})
+        return kind.from_wire(
+            {name: read_member(request, body) for name, read_member in member_readers}
+        )
 
     return read
 
 
 def _value(member: RequestMember, row: Operation) -> _Read:
-    if member.place == "path":
+    if member.location == "path":
         return lambda request, _: request.parameters[member.name]
-    if member.place == "query":
+    if member.location == "query":
         return _in_query(member, row)
-    if member.place == "header":
+    if member.location == "header":
         return _in_header(member, row)
     if member.principal:
         pointer = f"/{member.name}"

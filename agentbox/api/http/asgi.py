@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from agentbox.api.auth.request_access import RequestAccess
-from agentbox.api.http.endpoint import Endpoint, is_unread
+from agentbox.api.http.endpoint import OperationEndpoint, is_unread
 from agentbox.api.http.handler import EndpointGroup
 from agentbox.api.http.livez import LivezShortcut, Uptime
 from agentbox.api.metrics.http_metrics import UNMATCHED, HttpMetrics
@@ -46,7 +46,9 @@ class ApplicationFactory:
         if listener == "api":
             middleware.insert(0, Middleware(LivezShortcut, self._uptime, self._metrics))
         endpoints = [
-            Endpoint(self._access, self._plans, self._groups[resource.endpoints], resource, row)
+            OperationEndpoint(
+                self._access, self._plans, self._groups[resource.endpoints], resource, row
+            )
             for resource in (*RESOURCES, PAGES)
             for row in resource.operations
             if row.http and row.listener == listener
@@ -122,7 +124,7 @@ async def _respond(connection: Request | WebSocket, error: Exception) -> Any:
 def _counter(metrics: HttpMetrics) -> CountRequest:
     def count(scope: Scope, status: int, seconds: float) -> None:
         """Streams and WebSockets are not in the durations."""
-        endpoint: Endpoint | None = scope.get("endpoint")
+        endpoint: OperationEndpoint | None = scope.get("endpoint")
         is_socket = scope["type"] == "websocket"
         lasting = is_socket or (endpoint is not None and endpoint.route.stream and status == 200)
         metrics.count(

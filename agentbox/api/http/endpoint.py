@@ -24,7 +24,7 @@ from agentbox.core.http.responses import JSON
 from agentbox.core.ids import new_trace_id
 
 
-class Endpoint:
+class OperationEndpoint:
     """Serves one operation. Every refusal is raised as a typed error."""
 
     def __init__(

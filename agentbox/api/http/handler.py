@@ -1,4 +1,4 @@
-"""What serves an operation: a method of its group's endpoints, or the slot's own."""
+"""What serves an operation: a method of its group's endpoints, or the slot's method."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -41,17 +41,19 @@ class OperationHandler:
         self._row = row
         result = resource.signature(row.name).return_annotation
         self._creates = get_origin(result) is tuple and get_args(result)[1:] == (bool,)
-        own = getattr(group.endpoints, row.name, None)
-        self._call: Callable[..., Awaitable[Any]] = own or getattr(group.slot, row.name)
-        named = frozenset(signature(own).parameters) if own else None
-        self._context = (named or frozenset()) & _CONTEXT
-        self._arguments = ArgumentReader(resource, row, None if named is None else named - _CONTEXT)
+        method = getattr(group.endpoints, row.name, None)
+        self._call: Callable[..., Awaitable[Any]] = method or getattr(group.slot, row.name)
+        parameters = frozenset(signature(method).parameters) if method else None
+        self._context = (parameters or frozenset()) & _CONTEXT
+        self._arguments = ArgumentReader(
+            resource, row, None if parameters is None else parameters - _CONTEXT
+        )
         self._checks = tuple(
             (name, check) for name, check in group.checks.items() if name in self._arguments.names
         )
         if "request" not in self._context:
             self._check_complete(resource)
-        if own is None and row.agent is not None and not self._checks:
+        if method is None and row.agent is not None and not self._checks:
             raise TypeError(f"{resource.name}.{row.name}: nothing checks the call of an agent")
 
     def _check_complete(self, resource: Resource) -> None:

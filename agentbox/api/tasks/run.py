@@ -10,8 +10,8 @@ import structlog
 from agentbox.adapters.runtime.context import as_caller, current
 from agentbox.api.tasks.beads import bead_result, describe_exit
 from agentbox.api.tasks.run_exceptions import (
+    DeferredToNextBoot,
     LeaseLostToOther,
-    LeftToNextBoot,
     OutboxCall,
     StoredInOutbox,
     store_result,
@@ -89,7 +89,7 @@ class TaskRun:
             _log.warning("task abandoned", task_id=self.task_id, reason=str(error))
             await self._end_agent()
             await self._remove_entry()
-        except LeftToNextBoot as error:
+        except DeferredToNextBoot as error:
             self.unfinished = True
             _log.warning("task left to the next start", task_id=self.task_id, reason=str(error))
         except StoredInOutbox:
@@ -352,7 +352,7 @@ class TaskRun:
                 ):
                     raise StoredInOutbox from error
                 if self._drained:
-                    raise LeftToNextBoot(error.message) from error
+                    raise DeferredToNextBoot(error.message) from error
                 _log.info("slot unavailable, retrying", task_id=self.task_id, reason=error.message)
             await asyncio.sleep(pause)
             pause = min(pause * 2, longest)

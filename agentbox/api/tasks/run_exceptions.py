@@ -19,7 +19,7 @@ class LeaseLostToOther(Exception):
     """Another caller has the bead, or closed it: this run must end without changing it."""
 
 
-class LeftToNextBoot(Exception):
+class DeferredToNextBoot(Exception):
     """The spool entry stays, and the next start resumes the task: the box is shutting down, or the
     store permanently rejects the result.
     """

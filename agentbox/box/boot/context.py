@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.box.supervision.boot_record import Posture, PostureDrift, PreviousBoot
 from agentbox.box.supervision.fault_hooks import FaultHooks
 from agentbox.core.paths import Paths
@@ -21,7 +21,7 @@ class Context:
 
     paths: Paths
     env: Mapping[str, str]
-    log: BootLog
+    log: BootEventLog
     baked: Plan
     plan: Plan  # the plan in force
     plan_path: Path

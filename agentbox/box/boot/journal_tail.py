@@ -13,7 +13,7 @@ _TAIL = 1 << 20  # bytes; a record is at most 256 KiB (`EVENT_BYTES`)
 
 
 @dataclass(frozen=True)
-class LastRecord:
+class JournalTail:
     """`seq` is None without a local journal; `torn` when the last line is incomplete."""
 
     seq: int | None = None
@@ -21,18 +21,18 @@ class LastRecord:
     file: str = ""
 
 
-def last_record(paths: Paths, plan: Plan) -> LastRecord:
+def last_record(paths: Paths, plan: Plan) -> JournalTail:
     """The last record of the newest segment that has a complete one. Raises OSError."""
     if plan.slots["events"].use == "off":
-        return LastRecord()
+        return JournalTail()
     torn = False
     for segment in sorted(paths.slot("events").glob("*.jsonl"), reverse=True):
         lines = _tail(segment).splitlines(keepends=True)
         torn = torn or bool(lines and not lines[-1].endswith(b"\n"))
         for line in reversed(lines):
             if (seq := _seq(line)) is not None:
-                return LastRecord(seq, torn, segment.name)
-    return LastRecord(None, torn)
+                return JournalTail(seq, torn, segment.name)
+    return JournalTail(None, torn)
 
 
 def _tail(segment: Path) -> bytes:

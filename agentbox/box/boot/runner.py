@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentbox.box.boot.context import Context
-from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.core.canonical import canonical_json
 from agentbox.core.errors import AgentboxError
 from agentbox.core.linux import procfs
@@ -36,7 +36,7 @@ def run_phases(context: Context, phases: Sequence[Phase]) -> bool:
     return all(_run(context, phase) for phase in phases)
 
 
-def record_phase(paths: Paths, log: BootLog, phase: str, start: float, budget_ms: int) -> None:
+def record_phase(paths: Paths, log: BootEventLog, phase: str, start: float, budget_ms: int) -> None:
     """Records the end of a phase that started at `start` (seconds of CLOCK_BOOTTIME), in the file
     and as events.
     """
@@ -56,7 +56,7 @@ def read_phases(paths: Paths) -> list[dict[str, Any]]:
     return [json.loads(line) for line in paths.phases.read_bytes().splitlines()]
 
 
-def report_failure(log: BootLog, phase: str, error: Exception) -> None:
+def report_failure(log: BootEventLog, phase: str, error: Exception) -> None:
     """Emits `BootstrapFailed`. Anything but AgentboxError and OSError is a bug; its traceback goes
     to stderr.
     """

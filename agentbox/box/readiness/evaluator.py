@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agentbox.box.readiness.requirement import Requirement
-from agentbox.box.readiness.verdict import Verdict
+from agentbox.box.readiness.verdict import ReadinessVerdict
 from agentbox.core import clock
 
-__all__ = ["Evaluator", "Requirement", "Verdict"]
+__all__ = ["Evaluator", "ReadinessVerdict", "Requirement"]
 
 STALLED = "readiness evaluator stalled"
 STALLED_SECONDS = 10.0
@@ -45,7 +45,7 @@ class Evaluator:
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
         self._requirements = tuple(requirements)
-        self._subscribers: list[Callable[[Verdict, Verdict], None]] = []
+        self._subscribers: list[Callable[[ReadinessVerdict, ReadinessVerdict], None]] = []
         self._scale = clock_scale
         self._monotonic = monotonic
         self._results: dict[str, _Result] = {}
@@ -55,10 +55,10 @@ class Evaluator:
         self._last_failure = self._created = monotonic()
         self._draining = False
         names = tuple(requirement.title for requirement in self._requirements if requirement.title)
-        self._verdict = Verdict(False, None, names, (NOT_SEALED,), (), clock.now())
+        self._verdict = ReadinessVerdict(False, None, names, (NOT_SEALED,), (), clock.now())
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> ReadinessVerdict:
         """The last verdict; not ready, with the stall as reason, when the checks have not completed
         for 10 s.
         """
@@ -67,7 +67,7 @@ class Evaluator:
         missing = self._verdict.missing if not self._verdict.ready else ()
         return replace(self._verdict, ready=False, since=None, missing=(*missing, STALLED))
 
-    def subscribe(self, changed: Callable[[Verdict, Verdict], None]) -> None:
+    def subscribe(self, changed: Callable[[ReadinessVerdict, ReadinessVerdict], None]) -> None:
         """Calls `changed` with the old and the new verdict at each change."""
         self._subscribers.append(changed)
 
@@ -155,7 +155,7 @@ class Evaluator:
     def _set_verdict(self, *, ready: bool, missing: tuple[str, ...]) -> None:
         previous = self._verdict
         now = clock.now()
-        self._verdict = Verdict(
+        self._verdict = ReadinessVerdict(
             ready=ready,
             since=(previous.since or now) if ready else None,
             requirements=previous.requirements,

@@ -9,7 +9,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ReadinessVerdict:
     """`since` is the time at which it became ready, else None. `missing` is in the order of
     `box_requirements.py`.
     """

@@ -14,7 +14,7 @@ from agentbox.box.boot.runner import read_phases, report_failure
 from agentbox.box.seal.program_watcher import ProgramDied, ProgramReady, ProgramWatcher, TimedOut
 from agentbox.box.seal.readiness_poller import http_ok
 from agentbox.box.seal.sealed_timeline import sealed_timeline
-from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.box.supervision.boot_record import BootRecord, read_boot_record
 from agentbox.box.supervision.boot_timeline import BootFailure, store_timeline
 from agentbox.box.supervision.program_failures import last_program_failure
@@ -34,7 +34,7 @@ _LOGS_FIX = "Read what that program logged: `agentbox logs`."
 def main() -> int:
     """Returns 0 when the sentinel was written, else 1."""
     paths = Paths.for_this_process()
-    log = BootLog(paths, "")
+    log = BootEventLog(paths, "")
     try:
         record = _record(paths)
         log = record.log(paths)
@@ -66,7 +66,7 @@ def required_programs(plan: Plan) -> tuple[Program, ...]:
 class Seal:
     """One attempt to seal one boot."""
 
-    def __init__(self, paths: Paths, record: BootRecord, log: BootLog) -> None:
+    def __init__(self, paths: Paths, record: BootRecord, log: BootEventLog) -> None:
         self._paths = paths
         self._record = record
         self._log = log

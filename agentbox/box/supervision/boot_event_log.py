@@ -56,7 +56,7 @@ _TAIL = 1 << 16  # bytes read back to find the last line; every line is far shor
 
 
 @dataclass(frozen=True)
-class BootLog:
+class BootEventLog:
     """Writes events of one boot. `emit` rejects an event, a field or a level that is not in the
     table.
     """

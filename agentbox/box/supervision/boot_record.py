@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Literal
 
-from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.box.supervision.fault_hooks import FaultHooks
 from agentbox.core.errors import AgentboxError
 from agentbox.core.files.atomic import read_json, replace_json
@@ -80,9 +80,9 @@ class BootRecord:
     def write(self, paths: Paths) -> None:
         replace_json(paths.boot_record, asdict(self), durable=False)
 
-    def log(self, paths: Paths) -> BootLog:
+    def log(self, paths: Paths) -> BootEventLog:
         """Returns a writer for events of this boot."""
-        return BootLog(paths, self.boot_id, self.digests.get("plan") or "", self.image_ref)
+        return BootEventLog(paths, self.boot_id, self.digests.get("plan") or "", self.image_ref)
 
     def load_plan(self) -> Plan:
         """The plan in force. Raises AgentboxError when it is missing or invalid."""

@@ -30,9 +30,11 @@ class RpcMethod:
         self.result = get_args(returned)[0] if operation.is_stream else returned
         self.has_items = get_origin(self.result) is tuple
         parameters = self._signature.parameters.items()
-        self._defaults = {name: one.default for name, one in parameters if name in self.types}
+        self._defaults = {
+            name: parameter.default for name, parameter in parameters if name in self.types
+        }
         self.internal = frozenset(
-            name for name, one in parameters if INTERNAL in get_args(one.annotation)
+            name for name, parameter in parameters if INTERNAL in get_args(parameter.annotation)
         )
 
     @property

@@ -1,7 +1,7 @@
 """Operations of the slot orchestrator."""
 
 from agentbox.contracts.orchestrator import AgentSpec, Orchestrator
-from agentbox.contracts.routes.operation import OWN, Operation, read, stream, tool, write
+from agentbox.contracts.routes.operation import WITHOUT_TOOL, Operation, read, stream, tool, write
 from agentbox.contracts.routes.resource import Resource
 from agentbox.core.records.wire import record
 
@@ -44,7 +44,7 @@ AGENTS = Resource(
             idempotent=True,
             redact=(_LABELS, "/stdin"),
             intent="agent.spawn.requested",
-            agent=OWN,
+            agent=WITHOUT_TOOL,
             rpc="agent.spawn",
             caller=_CALLER,
         ),
@@ -85,7 +85,7 @@ AGENTS = Resource(
             "GET /v1/agents/{id}/stream",
             "Output and state of an agent, from the start or after `since` or Last-Event-ID.",
             route="stream_agent",
-            agent=OWN,
+            agent=WITHOUT_TOOL,
             rpc="agent.stream",
         ),
         write(
@@ -104,7 +104,7 @@ AGENTS = Resource(
             idempotent=True,
             deadline_from="grace_s",
             intent="agent.terminate.requested",
-            agent=OWN,
+            agent=WITHOUT_TOOL,
             rpc="agent.terminate",
         ),
         write(
@@ -125,7 +125,7 @@ AGENTS = Resource(
             "ends with the agent's output.",
             route="attach_agent",
             statuses=(101,),
-            agent=OWN,
+            agent=WITHOUT_TOOL,
             rpc="agent.attach",
         ),
     ),

@@ -5,14 +5,14 @@ from functools import partial
 from typing import Any
 
 from agentbox.contracts.beads import Beads, NewBead
-from agentbox.contracts.routes.operation import OWN, RequestMember, read, tool, write
+from agentbox.contracts.routes.operation import WITHOUT_TOOL, RequestMember, read, tool, write
 from agentbox.contracts.routes.resource import Resource
 
 _NEW: Mapping[str, Any] = {
     "body": NewBead,
     "statuses": (201, 200),
     "headers": ("Idempotency-Key",),
-    "agent": OWN,
+    "agent": WITHOUT_TOOL,
     "redact": ("/spec/title", "/spec/body", "/spec/tags/**", "/spec/data/**"),
     "identifiers": ("/spec/dedup_key",),
 }

@@ -1,7 +1,7 @@
 """Operations of the slot events: the journal."""
 
 from agentbox.contracts.events import EventEndpoints, Events, EventsBody
-from agentbox.contracts.routes.operation import OWN, read, stream, tool, write
+from agentbox.contracts.routes.operation import WITHOUT_TOOL, read, stream, tool, write
 from agentbox.contracts.routes.resource import Resource
 
 EVENTS = Resource(
@@ -18,7 +18,7 @@ EVENTS = Resource(
             response="Appended",
             statuses=(200, 201),
             redact=("/events/*/subject", "/events/*/data/**"),
-            agent=OWN,
+            agent=WITHOUT_TOOL,
         ),
         read(
             "read",

@@ -6,7 +6,7 @@ from functools import partial
 
 from agentbox.contracts.memory import Memory
 from agentbox.contracts.routes import operation
-from agentbox.contracts.routes.operation import OWN, tool
+from agentbox.contracts.routes.operation import WITHOUT_TOOL, tool
 from agentbox.contracts.routes.resource import Resource
 
 _KEY = "/v1/memory/ns/{ns}/keys/{key}"
@@ -69,7 +69,7 @@ MEMORY = Resource(
             "GET /v1/memory/stats",
             "Statistics of the store, or of one namespace.",
             route="memory_stats",
-            agent=OWN,
+            agent=WITHOUT_TOOL,
         ),
     ),
 )

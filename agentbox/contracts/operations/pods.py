@@ -7,7 +7,7 @@ from functools import partial
 from agentbox.contracts.arguments import Cursor, PageSize
 from agentbox.contracts.pods import PodEndpoints, Pods
 from agentbox.contracts.routes import operation
-from agentbox.contracts.routes.operation import OWN, RequestMember
+from agentbox.contracts.routes.operation import WITHOUT_TOOL, RequestMember
 from agentbox.contracts.routes.resource import Resource
 
 _PATH = "/v1/pods/{path*}"
@@ -25,7 +25,7 @@ _write = partial(
     headers=("If-Unmodified-Since",),
     media="any",
     response="",
-    agent=OWN,
+    agent=WITHOUT_TOOL,
 )
 
 PODS = Resource(
@@ -71,7 +71,7 @@ PODS = Resource(
             extra=MEMBERS,
             response="Body",
             media="any",
-            agent=OWN,
+            agent=WITHOUT_TOOL,
         ),
         _read("head"),
         _read("list"),
@@ -88,7 +88,7 @@ POD_ENDPOINTS = Resource(
             route="options_pod",
             statuses=(204,),
             media="any",
-            agent=OWN,
+            agent=WITHOUT_TOOL,
         ),
     ),
 )

@@ -62,7 +62,7 @@ class AgentAccess:
     custom: str = ""
 
 
-OWN = AgentAccess()  # may be called, but is no tool by itself
+WITHOUT_TOOL = AgentAccess()  # may be called, but is no tool by itself
 
 
 def tool(name: str, summary: str = "", **more: Any) -> AgentAccess:
@@ -74,14 +74,14 @@ def tool(name: str, summary: str = "", **more: Any) -> AgentAccess:
 class RequestMember:
     """One member of a request. `argument` is the parameter of the method that it belongs to, "" if
     there is none, and `record_field` its name in the record that is spread; `annotation` has type
-    and bounds. `place` is path, query, body or header.
+    and bounds. `location` is path, query, body or header.
     """
 
     name: str
     annotation: Any
     argument: str = ""
     record_field: str = ""
-    place: str = ""
+    location: str = ""
     principal: bool = False
     required: bool = True
     default: Any = field(default=None, compare=False)

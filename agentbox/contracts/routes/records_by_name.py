@@ -38,7 +38,7 @@ class PageTask(Record):
 
 RECORDS_BY_NAME: Mapping[str, Any] = {
     **{name: kind for module in _MODULES for name, kind in module.RECORDS.items()},
-    **{name: kind for one in RESOURCES for name, kind in one.bodies.items()},
+    **{name: kind for resource in RESOURCES for name, kind in resource.bodies.items()},
     **{kind.__name__: kind for kind in (Hits, Appended, Head, Submitted, Task)},
     "Page[Bead]": Page[Bead],
     "Page[AgentInfo]": Page[AgentInfo],

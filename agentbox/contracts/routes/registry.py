@@ -52,8 +52,10 @@ BY_NAME: Mapping[str, Route] = _RoutesByName()
 
 @cache
 def _resources(module: str) -> tuple[Resource, ...]:
-    found: tuple[Resource, ...] = import_module(f"agentbox.contracts.operations.{module}").RESOURCES
-    return found
+    resources: tuple[Resource, ...] = import_module(
+        f"agentbox.contracts.operations.{module}"
+    ).RESOURCES
+    return resources
 
 
 @cache

@@ -129,19 +129,19 @@ class Resource:
     def _each_member(self, row: Operation) -> Iterator[RequestMember]:
         in_path = path_parameters(row.path)
         rest = "query" if row.method in _NO_BODY else "body"
-        given = row.body if isinstance(row.body, type) else None
+        record = row.body if isinstance(row.body, type) else None
         for argument in list(self.signature(row.name).parameters.values())[1:]:
             for member in _argument_members(argument):
-                place = member.place or ("path" if member.name in in_path else rest)
-                if place != "body" or given is None:
-                    yield replace(member, place=place)
-        for one in (*(_record_members(given, {}) if given else ()), *row.extra):
-            yield replace(one, place=rest)
+                location = member.location or ("path" if member.name in in_path else rest)
+                if location != "body" or record is None:
+                    yield replace(member, location=location)
+        for member in (*(_record_members(record, {}) if record else ()), *row.extra):
+            yield replace(member, location=rest)
 
     def _make_body(self, row: Operation) -> type[Record] | None:
         if isinstance(row.body, type):
             return row.body
-        members = [member for member in self.members(row.name) if member.place == "body"]
+        members = [member for member in self.members(row.name) if member.location == "body"]
         if not members or row.media == "any":
             return None
         text = row.body_text or inspect.getdoc(getattr(self.protocol, row.name))
@@ -158,7 +158,7 @@ class Resource:
 
     def _route(self, row: Operation) -> Route:
         members = self.members(row.name)
-        sent = [member for member in members if member.place == "header"]
+        sent = [member for member in members if member.location == "header"]
         body = self._body_name(row)
         return Route(
             name=row.route or row.name,
@@ -172,7 +172,7 @@ class Resource:
             last=row.last,
             statuses=row.statuses,
             body_limit=row.body_limit if body else 0,
-            query=tuple(member.name for member in members if member.place == "query"),
+            query=tuple(member.name for member in members if member.location == "query"),
             headers=(*(member.name for member in sent), *row.headers),
             stream=row.is_stream,
             socket=row.kind == "socket",
@@ -185,7 +185,7 @@ class Resource:
     def _body_name(self, row: Operation) -> str:
         if isinstance(row.body, type):
             return row.body.__name__
-        if not any(member.place == "body" for member in self.members(row.name)):
+        if not any(member.location == "body" for member in self.members(row.name)):
             return ""
         return row.body or f"{row.name.title().replace('_', '')}Body"
 
@@ -230,8 +230,8 @@ def placement_of(annotation: Any) -> ArgumentPlacement:
     """How an argument or a member with this annotation is sent."""
     if get_origin(annotation) is not Annotated:
         return _DEFAULT
-    given = [one for one in get_args(annotation)[1:] if isinstance(one, ArgumentPlacement)]
-    return given[0] if given else _DEFAULT
+    marks = get_args(annotation)[1:]
+    return next((mark for mark in marks if isinstance(mark, ArgumentPlacement)), _DEFAULT)
 
 
 def _method(name: str) -> Method:
@@ -252,7 +252,7 @@ def _argument_members(argument: inspect.Parameter) -> Iterator[RequestMember]:
     yield RequestMember(
         name=placement.header or placement.name or argument.name,
         argument=argument.name,
-        place="header" if placement.header else "",
+        location="header" if placement.header else "",
         annotation=argument.annotation | None if placement.principal else argument.annotation,
         principal=placement.principal,
         required=required,
@@ -262,14 +262,14 @@ def _argument_members(argument: inspect.Parameter) -> Iterator[RequestMember]:
 
 def _record_members(kind: type[Record], annotations: Mapping[str, Any]) -> Iterator[RequestMember]:
     hints = {**get_type_hints(kind, include_extras=True), **annotations}
-    for one in fields(kind):  # type: ignore[arg-type]
-        factory = one.default_factory
+    for item in fields(kind):  # type: ignore[arg-type]
+        factory = item.default_factory
         yield RequestMember(
-            name=placement_of(hints[one.name]).name or one.name,
-            record_field=one.name,
-            annotation=hints[one.name],
-            required=one.default is MISSING and factory is MISSING,
-            default=one.default if factory is MISSING else factory(),
+            name=placement_of(hints[item.name]).name or item.name,
+            record_field=item.name,
+            annotation=hints[item.name],
+            required=item.default is MISSING and factory is MISSING,
+            default=item.default if factory is MISSING else factory(),
         )
 
 

@@ -45,7 +45,7 @@ _AUTHORITY = re.compile(r"(?:\[(?P<v6>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
-class ApiAddress(Protocol):
+class HasApiAddress(Protocol):
     """The address the API is published on, and its URL for others, "" if unknown."""
 
     @property
@@ -55,7 +55,7 @@ class ApiAddress(Protocol):
     def public_base(self) -> str: ...
 
 
-class MetricsAddress(Protocol):
+class HasMetricsAddress(Protocol):
     """The address that the metrics are published on."""
 
     @property
@@ -69,10 +69,10 @@ class BoxAddresses(Protocol):
     def name(self) -> str: ...
 
     @property
-    def api(self) -> ApiAddress: ...
+    def api(self) -> HasApiAddress: ...
 
     @property
-    def observability(self) -> MetricsAddress: ...
+    def observability(self) -> HasMetricsAddress: ...
 
 
 def decode_headers(raw: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:

@@ -89,18 +89,18 @@ def _tool(resource: Resource, row: Operation, access: AgentAccess) -> Tool:
         for member in resource.members(row.name)
         if member.argument and not member.principal and member.name not in access.without
     ]
-    body = {member.name: _type(member) for member in members if member.place == "body"}
+    body = {member.name: _type(member) for member in members if member.location == "body"}
     return Tool(
         name=access.tool,
         summary=access.summary or row.summary,
         route=row.route or row.name,
-        path=tuple(member.name for member in members if member.place == "path"),
-        query={member.name: _type(member) for member in members if member.place == "query"},
+        path=tuple(member.name for member in members if member.location == "path"),
+        query={member.name: _type(member) for member in members if member.location == "query"},
         body=body or None,
         required=tuple(
             member.name
             for member in members
-            if member.required and member.place != "path" and member.name not in access.optional
+            if member.required and member.location != "path" and member.name not in access.optional
         ),
         custom=access.custom,
     )
@@ -118,7 +118,7 @@ def _type(member: RequestMember) -> Schema:
     if kind is JsonValue:
         return ANY
     if get_origin(kind) is tuple:
-        return TEXT if member.place == "query" else TEXTS
+        return TEXT if member.location == "query" else TEXTS
     is_table = kind is JsonObj or get_origin(kind) is Mapping
     return TABLE if is_table else TEXT
 

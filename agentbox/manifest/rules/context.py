@@ -17,7 +17,7 @@ from agentbox.manifest.findings import SEVERITIES, Finding, Related
 from agentbox.manifest.keys import flatten, generic_path, keys
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.model import Model
-from agentbox.manifest.rules.lock_input import LockInput
+from agentbox.manifest.rules.unvalidated_lock import UnvalidatedLock
 from agentbox.policy.policy import Policy
 
 GATES: Final = gates()
@@ -55,7 +55,7 @@ class RuleInput:
     manifest: Manifest
     features: Mapping[str, Feature]
     enabled: tuple[str, ...]
-    lock: LockInput | None
+    lock: UnvalidatedLock | None
     environment: Mapping[str, str] | None
     systems: tuple[str, ...]
 
@@ -103,7 +103,7 @@ class RuleContext:
         return self.inputs.enabled
 
     @property
-    def lock(self) -> LockInput | None:
+    def lock(self) -> UnvalidatedLock | None:
         """None = not given."""
         return self.inputs.lock
 

@@ -10,7 +10,7 @@ from agentbox.manifest.findings import Finding
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.rules.context import InvalidValue, RuleContext, RuleInput
 from agentbox.manifest.rules.discovery import Rule, discover
-from agentbox.manifest.rules.lock_input import LockInput
+from agentbox.manifest.rules.unvalidated_lock import UnvalidatedLock
 
 
 class RuleBug(RuntimeError):
@@ -69,7 +69,7 @@ def run_rules(
     manifest: Manifest,
     *,
     features: Mapping[str, Feature],
-    lock: LockInput | None = None,
+    lock: UnvalidatedLock | None = None,
     environment: Mapping[str, str] | None = None,
     systems: Iterable[str] = (),
     only_environment: bool = False,

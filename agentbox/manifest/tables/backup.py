@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import key
 
-Part = Literal["beads", "pods", "memory", "events", "workspace", "identities", "secrets"]
+BackupPart = Literal["beads", "pods", "memory", "events", "workspace", "identities", "secrets"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,7 +19,7 @@ class BackupTable:
         doc="Number of archives; older ones are deleted after a new one is verified.",
         unit="archives",
     )
-    include: Annotated[tuple[Part, ...], Unique()] = key(
+    include: Annotated[tuple[BackupPart, ...], Unique()] = key(
         ("beads", "pods", "memory", "events", "identities"),
         "live",
         doc="What goes into an archive.",

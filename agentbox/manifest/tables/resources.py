@@ -1,7 +1,7 @@
-"""[resources] and [gpu]: what the box may use of the machine."""
+"""[resources]: limits of the box."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated
 
 from agentbox.manifest.declarations.constraints import Range
 from agentbox.manifest.declarations.key import key
@@ -32,13 +32,4 @@ class ResourcesTable:
     )
     stop_seconds: Annotated[int, Range(5, 600)] = key(
         30, "recreate", doc="From TERM to KILL of the container."
-    )
-
-
-@dataclass(frozen=True, kw_only=True)
-class GpuTable:
-    """The one GPU switch."""
-
-    backend: Literal["none", "ollama-rocm", "ollama-cuda", "local-cuda"] = key(
-        "none", "rebuild", doc="What decides packages, devices, environment and exception."
     )

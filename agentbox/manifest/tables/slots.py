@@ -13,7 +13,7 @@ from agentbox.manifest.slot_options import (
     IMPLEMENTATIONS,
     BridgeOptions,
     CallTimeout,
-    Endpoint,
+    EndpointOptions,
     HttpEventsOptions,
     HttpOptions,
     JournalOptions,
@@ -53,7 +53,7 @@ class SlotTable:
     required: bool = key(False, "boot", doc=_REQUIRED)
 
 
-class SlotTargetTable(CallTimeout, Endpoint, SlotTable):
+class SlotTargetTable(CallTimeout, EndpointOptions, SlotTable):
     """The keys in all five tables. Rules explain where a target does not apply."""
 
 

@@ -20,8 +20,8 @@ from agentbox.mesh.client.clock_skew import ClockSkew
 from agentbox.mesh.client.host_connection import (
     HostConnection,
     HostRefused,
+    HostSessionEnded,
     HostUnreachable,
-    SessionOver,
 )
 from agentbox.mesh.client.host_messages import DEREGISTER_SECONDS, HostMessageSender
 from agentbox.mesh.client.instance import InstanceIdentity
@@ -130,7 +130,7 @@ class Client:
             self._retry_after, self.reason = error.retry_after, str(error)
             self._metrics.registrations.labels("lost").inc()
             self._transition(3, "backoff")
-        except (HostRefused, SessionOver) as error:
+        except (HostRefused, HostSessionEnded) as error:
             self._refuse(4, error)
         else:
             self._metrics.registrations.labels("resumed" if registered.resumed else "opened").inc()
@@ -210,7 +210,7 @@ class Client:
             self._on_answered(session)
         except HostUnreachable as error:
             self._on_missed(session, str(error))
-        except SessionOver as error:
+        except HostSessionEnded as error:
             self._evict(error.reason)
         except HostRefused as error:
             if error.code == "contract-mismatch" and self.state != "resolving":
@@ -257,7 +257,7 @@ class Client:
         self.slots.drop()
         self._transition(14, "evicted")
 
-    def _refuse(self, number: int, error: HostRefused | SessionOver) -> None:
+    def _refuse(self, number: int, error: HostRefused | HostSessionEnded) -> None:
         code = error.code if isinstance(error, HostRefused) else error.reason
         self._mismatches = error.mismatches if isinstance(error, HostRefused) else ()
         self._metrics.registrations.labels(code).inc()

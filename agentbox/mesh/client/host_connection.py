@@ -43,7 +43,7 @@ class HostRefused(Exception):
         self.code, self.mismatches = code, mismatches
 
 
-class SessionOver(Exception):
+class HostSessionEnded(Exception):
     """The session has ended. `reason`: given by the host, `unknown` if it does not know the
     token."""
 
@@ -117,11 +117,11 @@ class HostConnection:
         return AsyncBoxClient(self.url, transport=httpx.AsyncHTTPTransport(verify=context))
 
 
-def _to_mesh_error(error: ApiError) -> HostUnreachable | HostRefused | SessionOver:
+def _to_mesh_error(error: ApiError) -> HostUnreachable | HostRefused | HostSessionEnded:
     if error.status in _RETRIED_STATUSES:
         return HostUnreachable(error.message, error.retry_after)
     if error.code == SessionEnded.code:
-        return SessionOver(str(error.problem.get("reason") or "unknown"))
+        return HostSessionEnded(str(error.problem.get("reason") or "unknown"))
     mismatches = error.problem.get("mismatches")
     return HostRefused(
         error.code or str(error.status),

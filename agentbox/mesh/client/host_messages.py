@@ -14,8 +14,8 @@ from agentbox.mesh.client.clock_skew import ClockSkew
 from agentbox.mesh.client.host_connection import (
     HostConnection,
     HostRefused,
+    HostSessionEnded,
     HostUnreachable,
-    SessionOver,
 )
 from agentbox.mesh.client.instance import InstanceIdentity
 from agentbox.mesh.client.session import BoxFacts, ClientSession
@@ -83,7 +83,7 @@ class HostMessageSender:
         try:
             async with asyncio.timeout(DEREGISTER_SECONDS):
                 await self._connection.deregister(registered.session_id, registered.token)
-        except (HostUnreachable, HostRefused, SessionOver, TimeoutError) as error:
+        except (HostUnreachable, HostRefused, HostSessionEnded, TimeoutError) as error:
             _log.warning("mesh.not_deregistered", reason=str(error))
             return False
         return True

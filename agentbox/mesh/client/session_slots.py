@@ -9,11 +9,10 @@ from urllib.parse import urlsplit
 
 from agentbox.adapters.runtime.adapter import SlotConfig, SlotName
 from agentbox.adapters.runtime.http_connection import is_loopback
-from agentbox.contracts.mesh import OFFERED_SLOTS
-from agentbox.contracts.mesh import Endpoint as OfferedEndpoint
+from agentbox.contracts.mesh import OFFERED_SLOTS, Endpoint
 from agentbox.core.slot_errors import SlotUnavailable
 from agentbox.manifest.declarations.options import Options
-from agentbox.manifest.slot_options import Endpoint
+from agentbox.manifest.slot_options import EndpointOptions
 
 NO_SESSION = "no mesh session"
 
@@ -44,7 +43,7 @@ class SessionSlots:
             ca_file,
             box_name,
         )
-        self._offers: Mapping[str, OfferedEndpoint] | None = None  # None: no session
+        self._offers: Mapping[str, Endpoint] | None = None  # None: no session
         self._token = ""
         self._rejected: dict[str, str] = {}
 
@@ -55,7 +54,7 @@ class SessionSlots:
             slot
             for slot, cfg in self._configs().items()
             if slot in OFFERED_SLOTS
-            and isinstance(cfg.options, Endpoint)
+            and isinstance(cfg.options, EndpointOptions)
             and not cfg.options.endpoint
         )
 
@@ -83,7 +82,7 @@ class SessionSlots:
             secrets={**cfg.secrets, "token": self._token},
         )
 
-    def apply(self, offers: Mapping[str, OfferedEndpoint], token: str) -> dict[str, str]:
+    def apply(self, offers: Mapping[str, Endpoint], token: str) -> dict[str, str]:
         """Applies the session's offers; slots are reconfigured in the background. Returns slot ->
         why its address is invalid."""
         previous = {slot: self.overlay(self._configs()[slot]) for slot in self.needed}

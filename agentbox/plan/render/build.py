@@ -12,7 +12,7 @@ from agentbox.core.errors import AgentboxError
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.load import Manifest, load
 from agentbox.manifest.rules.engine import run_rules
-from agentbox.manifest.rules.lock_input import read_lock
+from agentbox.manifest.rules.unvalidated_lock import read_lock
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.reader import parse_lock
 from agentbox.plan.render.errors import RenderError

@@ -17,7 +17,7 @@ from agentbox.plan.render import yaml
 from agentbox.plan.render.options import (
     IMAGE_LABEL,
     IMAGE_VARIABLE,
-    Options,
+    RenderOptions,
     container_environment,
     image_reference,
     labels,
@@ -47,12 +47,12 @@ def compose(
     """The file as text. `.env` beside it sets the project name and may override `image_ref`. Raises
     RenderError for options that the plan does not allow (see `Options.check`).
     """
-    options = Options(image_ref, project, strict, hooks or {})
+    options = RenderOptions(image_ref, project, strict, hooks or {})
     options.check(plan)
     return _HEADER.format(digest=plan.digest) + yaml.dump(document(plan, options))
 
 
-def document(plan: Plan, options: Options) -> dict[str, Any]:
+def document(plan: Plan, options: RenderOptions) -> dict[str, Any]:
     """The same as data."""
     profile = effective_profile(plan)
     declared_volumes = [
@@ -75,7 +75,7 @@ def _secret_files(plan: Plan) -> dict[str, Any]:
     return {"secrets": {name: {"file": f"./secrets/{name}"} for name in plan.secrets}}
 
 
-def _service(plan: Plan, profile: ContainerProfile, options: Options) -> dict[str, Any]:
+def _service(plan: Plan, profile: ContainerProfile, options: RenderOptions) -> dict[str, Any]:
     image = f"${{{IMAGE_VARIABLE}:-{image_reference(plan, options)}}}"
     return {
         "image": image,
@@ -107,7 +107,7 @@ def _service(plan: Plan, profile: ContainerProfile, options: Options) -> dict[st
     }
 
 
-def _environment(plan: Plan, options: Options, image: str) -> dict[str, Any]:
+def _environment(plan: Plan, options: RenderOptions, image: str) -> dict[str, Any]:
     environment = {
         name: _literal(value) for name, value in container_environment(plan, options, "").items()
     }
@@ -173,7 +173,7 @@ def _request(row: Device) -> dict[str, Any]:
     return {"driver": row.driver, "count": count, "capabilities": list(row.capabilities)}
 
 
-def _mounted_volumes(profile: ContainerProfile, options: Options) -> tuple[VolumePlan, ...]:
+def _mounted_volumes(profile: ContainerProfile, options: RenderOptions) -> tuple[VolumePlan, ...]:
     """The volumes of the profile; the project directory, if set, replaces the volume
     `workspace`.
     """

@@ -12,7 +12,7 @@ from agentbox.plan.merge import ContainerProfile, effective_profile
 from agentbox.plan.model import Plan
 from agentbox.plan.render.kubernetes.pod import pod_spec
 from agentbox.plan.render.kubernetes.security import LEVELS, RESTRICTED, Violation, violations
-from agentbox.plan.render.options import Options
+from agentbox.plan.render.options import RenderOptions
 
 FIELDS = (
     "cap_add",
@@ -205,7 +205,11 @@ class PlanAssessment:
             for row in self.plan.exceptions
         )
         return violations(
-            {"spec": pod_spec(replace(self.plan, exceptions=tuple(bare)), Options("agentbox"))},
+            {
+                "spec": pod_spec(
+                    replace(self.plan, exceptions=tuple(bare)), RenderOptions("agentbox")
+                )
+            },
             RESTRICTED,
         )
 

@@ -13,7 +13,7 @@ _HOOK_PREFIX = "AGENTBOX_TEST_"
 
 
 @dataclass(frozen=True)
-class Options:
+class RenderOptions:
     """`image_ref` is a reference with digest; "" or an image id mean the plan's tag. `project` is a
     host directory that replaces the volume `workspace`; `hooks` are test variables, rejected unless
     the plan allows them.
@@ -40,7 +40,7 @@ class Options:
                 )
 
 
-def image_reference(plan: Plan, options: Options) -> str:
+def image_reference(plan: Plan, options: RenderOptions) -> str:
     """The image in generated files. An image id is valid in one engine only, so it goes into `.env`
     instead.
     """
@@ -72,7 +72,7 @@ def passed_variables(plan: Plan, *rendered: str) -> tuple[str, ...]:
     return tuple(name for name in plan.passed if name not in rendered)
 
 
-def container_environment(plan: Plan, options: Options, image_ref: str) -> dict[str, str]:
+def container_environment(plan: Plan, options: RenderOptions, image_ref: str) -> dict[str, str]:
     """Values of recreate and rebuild keys, sorted by name; never a credential."""
     environment = {
         **plan.environment,

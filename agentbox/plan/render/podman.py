@@ -14,7 +14,7 @@ from agentbox.plan.render.compose import format_size, published_ports, tmpfs_opt
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.options import (
     IMAGE_LABEL,
-    Options,
+    RenderOptions,
     container_environment,
     image_tag,
     labels,
@@ -25,7 +25,9 @@ _BOX = Paths()
 _CDI = {"nvidia": "nvidia.com/gpu"}
 
 
-def podman_run(plan: Plan, options: Options, directory: Path, *, rootless: bool) -> tuple[str, ...]:
+def podman_run(
+    plan: Plan, options: RenderOptions, directory: Path, *, rootless: bool
+) -> tuple[str, ...]:
     """`directory` has the rendered files (manifest, seccomp, secrets). Rootless podman maps the
     caller to uid 1000; root's podman does not support that option and does not need it, but its
     default network is shared: the box gets a network of its own name. Raises RenderError as
@@ -107,7 +109,7 @@ def _limits(plan: Plan) -> list[str]:
     ]
 
 
-def _mounts(plan: Plan, options: Options, directory: Path) -> list[str]:
+def _mounts(plan: Plan, options: RenderOptions, directory: Path) -> list[str]:
     return [
         f"--mount=type=bind,source={directory}/agentbox.toml,target={_BOX.manifest},readonly",
         *(_volume(plan, row, options) for row in effective_profile(plan).volumes),
@@ -119,7 +121,7 @@ def _mounts(plan: Plan, options: Options, directory: Path) -> list[str]:
     ]
 
 
-def _volume(plan: Plan, row: VolumePlan, options: Options) -> str:
+def _volume(plan: Plan, row: VolumePlan, options: RenderOptions) -> str:
     readonly = ",readonly" if row.read_only else ""
     if row.source == WORKSPACE and options.project is not None:
         return f"--mount=type=bind,source={options.project},target={row.target}"
@@ -128,7 +130,7 @@ def _volume(plan: Plan, row: VolumePlan, options: Options) -> str:
     return f"--mount=type=volume,source={plan.name}-{row.source},target={row.target}{readonly}"
 
 
-def _runtime_options(plan: Plan, options: Options, image: str) -> list[str]:
+def _runtime_options(plan: Plan, options: RenderOptions, image: str) -> list[str]:
     check, rendered = healthcheck(plan), container_environment(plan, options, image)
     return [
         *(f"--env={name}={value}" for name, value in rendered.items()),

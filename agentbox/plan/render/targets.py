@@ -12,7 +12,7 @@ from agentbox.plan.render.env import env_file
 from agentbox.plan.render.files import compose_files, plan_text
 from agentbox.plan.render.kubernetes.objects import KUBERNETES_FILE, kubernetes
 from agentbox.plan.render.kubernetes.security import RESTRICTED
-from agentbox.plan.render.options import Options
+from agentbox.plan.render.options import RenderOptions
 from agentbox.plan.render.podman import podman_run
 from agentbox.plan.render.probes import probes
 from agentbox.plan.render.prometheus import prometheus
@@ -35,8 +35,8 @@ class RenderInput:
     allow_psa: str = RESTRICTED
 
     @property
-    def options(self) -> Options:
-        return Options(self.image_ref, self.project, self.strict)
+    def options(self) -> RenderOptions:
+        return RenderOptions(self.image_ref, self.project, self.strict)
 
 
 Files = dict[str, bytes]

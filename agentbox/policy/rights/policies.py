@@ -10,7 +10,7 @@ from agentbox.policy.patterns.base import ScopePattern
 from agentbox.policy.patterns.hosts import HostPattern
 from agentbox.policy.patterns.scopes import parse
 from agentbox.policy.policy import Bindings, Policy, PolicyRule
-from agentbox.policy.profiles import UNRESTRICTED, PolicySpec, chain, effective_policy
+from agentbox.policy.profiles import UNRESTRICTED, UnresolvedPolicy, chain, effective_policy
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ResolvedPolicy:
         return self.root == UNRESTRICTED
 
 
-def resolve(name: str, policies: Mapping[str, PolicySpec]) -> ResolvedPolicy:
+def resolve(name: str, policies: Mapping[str, UnresolvedPolicy]) -> ResolvedPolicy:
     """Resolves a name; `policies` are hashable. Raises ChainError for an unknown name, PatternError
     for an invalid pattern.
     """
@@ -84,6 +84,6 @@ def _intersect(
 
 
 @lru_cache(maxsize=64)
-def _resolve(name: str, tables: tuple[tuple[str, PolicySpec], ...]) -> ResolvedPolicy:
+def _resolve(name: str, tables: tuple[tuple[str, UnresolvedPolicy], ...]) -> ResolvedPolicy:
     policies = dict(tables)
     return ResolvedPolicy(effective_policy(name, policies), chain(name, policies)[0])

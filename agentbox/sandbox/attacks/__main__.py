@@ -7,7 +7,7 @@ import json
 import signal
 import sys
 
-from agentbox.sandbox.attacks import gateway, victim
+from agentbox.sandbox.attacks import gateway_client, victim
 from agentbox.sandbox.attacks.case import TargetInfo
 from agentbox.sandbox.attacks.case_runner import run_cases
 
@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> None:
     if arguments[0] == "victim":
         victim.run()
     if arguments[0] in ("print-token", "hold-token"):
-        print(gateway.token(), flush=True)
+        print(gateway_client.token(), flush=True)
         if arguments[0] == "hold-token":
             signal.pause()
         return

@@ -155,7 +155,7 @@ class AttackCase:
 
 
 @dataclass
-class AttackSuite:
+class AttackGroup:
     """The cases of one module, in order."""
 
     prefix: str

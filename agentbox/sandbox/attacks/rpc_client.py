@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from agentbox.sandbox.attacks.case import TargetMissing
-from agentbox.sandbox.attacks.gateway import exchange, port, post, token
+from agentbox.sandbox.attacks.gateway_client import exchange, port, post, token
 
 
 def require_agent_api() -> None:

@@ -14,7 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from agentbox.sandbox.attacks.case import ATTACKER_NAME, VICTIM_NOTE, TargetMissing, VictimAgent
-from agentbox.sandbox.attacks.gateway import post
+from agentbox.sandbox.attacks.gateway_client import post
 from agentbox.sandbox.attacks.rpc_client import rpc, rpc_message
 
 _SECRET_BYTES = 32

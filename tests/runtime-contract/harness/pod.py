@@ -20,7 +20,7 @@ from agentbox.host.image.archive import BuildResult
 from agentbox.plan.merge import GID
 from agentbox.plan.model import Plan
 from agentbox.plan.render.kubernetes.objects import kubernetes
-from agentbox.plan.render.options import Options
+from agentbox.plan.render.options import RenderOptions
 from agentbox.plan.render.seccomp import seccomp_text
 from harness.outcomes import NAME, Ran
 from harness.waiting import wait_for
@@ -50,7 +50,9 @@ class Pod:
     ) -> None:
         self.folder, self.plan, self.image = folder, plan, image
         self.reference = f"localhost/agentbox@{image.manifest_digest}"
-        text = kubernetes(plan, Options(self.reference, strict=strict), manifest=manifest.encode())
+        text = kubernetes(
+            plan, RenderOptions(self.reference, strict=strict), manifest=manifest.encode()
+        )
         rows = {row["kind"]: row for row in yaml.safe_load_all(text)}
         self.manifest = folder / "agentbox.toml"
         self.manifest.write_text(rows["ConfigMap"]["data"]["agentbox.toml"])

@@ -5,7 +5,7 @@ from agentbox.core.paths import Paths
 from agentbox.plan.merge import effective_profile
 from agentbox.plan.model import Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.names import WORKSPACE
-from agentbox.plan.render.options import Options, container_environment
+from agentbox.plan.render.options import RenderOptions, container_environment
 from agentbox.plan.render.seccomp import seccomp_text
 from support.rendered_grants.model import GrantedMount, Grants
 from support.rendered_grants.parsing import group_number
@@ -17,11 +17,11 @@ _SHM = 64 << 20  # default of every engine
 _RESTARTS = 5
 
 
-def plan_grants(plan: Plan, options: Options | None = None) -> Grants:
+def plan_grants(plan: Plan, options: RenderOptions | None = None) -> Grants:
     """Applies the rendering options: a project directory replaces the volume `workspace`, hooks add
     variables.
     """
-    options = options or Options()
+    options = options or RenderOptions()
     profile, resources = effective_profile(plan), plan.resources
     return Grants(
         user=profile.user,
@@ -66,7 +66,7 @@ def _tmpfs(row: TmpfsPlan) -> GrantedMount:
     return GrantedMount(target=row.target, source="tmpfs", flags=flags, size=row.size)
 
 
-def _volume(row: VolumePlan, options: Options) -> GrantedMount:
+def _volume(row: VolumePlan, options: RenderOptions) -> GrantedMount:
     source = f"host:{row.source}" if row.source.startswith("/") else f"volume:{row.source}"
     if row.source == WORKSPACE and options.project is not None:
         source = f"host:{options.project}"

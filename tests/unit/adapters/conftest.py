@@ -6,15 +6,15 @@ import pytest
 from support import tables
 
 from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
+from agentbox.adapters.runtime.lifecycle_timing import LifecycleTiming
 from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.adapters.runtime.slot_timeouts import SlotTimeouts
 from agentbox.adapters.runtime.slots import Slots
 from agentbox.core.paths import Paths
 from agentbox.manifest.slot_options import options_class
 from agentbox.policy.redaction.redactor import build_redactor
 
 # Seconds; the checks are frequent, while opening and health keep times that a busy machine can meet.
-FAST = SlotTimeouts(
+FAST = LifecycleTiming(
     open=2.0,
     failed_close=2.0,
     health_interval=0.1,

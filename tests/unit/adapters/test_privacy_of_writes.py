@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support.agent_host import AgentHostBox
 
 from agentbox.adapters.runtime.adapter import SLOTS
-from agentbox.adapters.runtime.slot_timeouts import SlotTimeouts
+from agentbox.adapters.runtime.lifecycle_timing import LifecycleTiming
 from agentbox.contracts.beads import BeadSpec
 from agentbox.contracts.events import NewEvent
 from agentbox.contracts.orchestrator import AgentSpec
@@ -136,7 +136,7 @@ def left_by(box_type, work, **uses):
     async def run(prefix):
         box = box_type(Path(prefix))
         async with box.started(
-            {**USES, **uses}, privacy=ALL, spans=recorder, timing=SlotTimeouts()
+            {**USES, **uses}, privacy=ALL, spans=recorder, timing=LifecycleTiming()
         ) as container:
             await work(container, errors)
 

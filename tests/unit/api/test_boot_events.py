@@ -9,7 +9,7 @@ import pytest
 from agentbox_testkit.local_store import LocalStore
 
 from agentbox.api.background.boot_events import BATCH, BootEvents
-from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.core.paths import Paths
 
 EIB = 1 << 60  # free bytes of a network file system; RFC 8785 carries no integer beyond 2^53 - 1
@@ -42,7 +42,7 @@ async def types(journal: Any) -> list[str]:
 async def test_a_line_that_is_refused_for_good_holds_up_none(paths: Paths, journal: Any) -> None:
     """It is reported by name instead, in its place, once; what precedes and follows it is imported,
     also in later batches."""
-    log = BootLog(paths, "b1", stream=io.StringIO())
+    log = BootEventLog(paths, "b1", stream=io.StringIO())
     log.emit("BootstrapStarted")
     log.emit("WritableRootReady", path="/workspace", free_bytes=EIB)
     for _ in range(BATCH + 5):
@@ -63,7 +63,7 @@ async def test_a_line_that_is_refused_for_good_holds_up_none(paths: Paths, journ
 
 async def test_lines_that_come_later_follow(paths: Paths, journal: Any) -> None:
     """Each is imported once, in order."""
-    log = BootLog(paths, "b1", stream=io.StringIO())
+    log = BootEventLog(paths, "b1", stream=io.StringIO())
     boot_events = BootEvents(paths, "box", "b1", journal)
     log.emit("BootstrapStarted")
     await imported(boot_events)

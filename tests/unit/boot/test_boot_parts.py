@@ -11,11 +11,11 @@ from support.prefix_box import default_programs, make_plan
 
 from agentbox.box.boot.confine import is_directory_writable
 from agentbox.box.boot.errors import BootError
-from agentbox.box.boot.journal_tail import LastRecord, last_record
+from agentbox.box.boot.journal_tail import JournalTail, last_record
 from agentbox.box.boot.runner import DEFECT, report_failure
 from agentbox.box.boot.steps.p1_roots import RootFull, check_writable
 from agentbox.box.seal.main import required_programs
-from agentbox.box.supervision.boot_event_log import BootLog, read_events
+from agentbox.box.supervision.boot_event_log import BootEventLog, read_events
 from agentbox.core.linux import landlock_writes
 from agentbox.core.paths import Paths
 from agentbox.plan.model import SlotPlan
@@ -32,17 +32,17 @@ def test_the_journals_last_whole_record_is_found_behind_a_torn_one(tmp_path: Pat
     """The journal's last complete record is found behind a torn one."""
     paths = Paths(tmp_path)
     segment(paths, "2026-01-01.0000.jsonl", b'{"seq":1}\n', b'{"seq":2}\n')
-    assert last_record(paths, PLAN) == LastRecord(2, False, "2026-01-01.0000.jsonl")
+    assert last_record(paths, PLAN) == JournalTail(2, False, "2026-01-01.0000.jsonl")
     segment(paths, "2026-01-02.0000.jsonl", b'{"se')
-    assert last_record(paths, PLAN) == LastRecord(2, True, "2026-01-01.0000.jsonl")
+    assert last_record(paths, PLAN) == JournalTail(2, True, "2026-01-01.0000.jsonl")
 
 
 def test_without_a_journal_there_is_no_last_record(tmp_path: Path) -> None:
     """Without a journal there is no last record."""
-    assert last_record(Paths(tmp_path), PLAN) == LastRecord()
+    assert last_record(Paths(tmp_path), PLAN) == JournalTail()
     off = make_plan(1, (), slots={"events": SlotPlan(use="off", required=False)})
     segment(Paths(tmp_path), "2026-01-01.0000.jsonl", b'{"seq":1}\n')
-    assert last_record(Paths(tmp_path), off) == LastRecord()
+    assert last_record(Paths(tmp_path), off) == JournalTail()
 
 
 def test_a_root_is_proven_by_a_write_and_left_as_it_was(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_bug_is_one_event_too_and_its_traceback_goes_to_stderr(
     """A bug is one event too and its traceback goes to stderr."""
     paths = Paths(tmp_path)
     paths.run.mkdir(parents=True)
-    report_failure(BootLog(paths, "boot"), "3", ZeroDivisionError("by zero"))
+    report_failure(BootEventLog(paths, "boot"), "3", ZeroDivisionError("by zero"))
     (event,) = read_events(paths)
     assert (event["phase"], event["fix"]) == ("3", DEFECT)
     assert "ZeroDivisionError" in event["reason"]

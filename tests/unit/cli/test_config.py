@@ -98,10 +98,10 @@ def test_the_environment_is_read_on_request(
     monkeypatch.delenv("MY_MESH_TOKEN", raising=False)
 
     def codes(*words: str) -> set[str]:
-        from agentbox.host.cli.validation import Validation
+        from agentbox.host.cli.validation_run import ValidationRun
 
         return {
-            found.code for found in Validation(manifest, check_env=bool(words)).report().findings
+            found.code for found in ValidationRun(manifest, check_env=bool(words)).report().findings
         }
 
     assert "E017" not in codes()

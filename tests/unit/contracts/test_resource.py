@@ -7,8 +7,8 @@ import pytest
 from agentbox.contracts.routes import operation
 from agentbox.contracts.routes.operation import (
     INTERNAL,
-    OWN,
     PRINCIPAL,
+    WITHOUT_TOOL,
     Operation,
     header,
     read,
@@ -60,7 +60,12 @@ class Parcels(Protocol):
 
 
 SEND = write(
-    "send", "POST /v1/parcels/{id}", "Sends.", statuses=(201, 200), redact=("/weight",), agent=OWN
+    "send",
+    "POST /v1/parcels/{id}",
+    "Sends.",
+    statuses=(201, 200),
+    redact=("/weight",),
+    agent=WITHOUT_TOOL,
 )
 LIST = read("list", "GET /v1/parcels", "Lists.", route="list_parcels")
 REMOVE = write("remove", "DELETE /v1/parcels/{id}", "Removes.", statuses=(204,), scope=("admin",))
@@ -89,7 +94,7 @@ def test_a_route_follows_from_row_and_method() -> None:
 def test_members_know_their_argument_place_and_default() -> None:
     """In the order of the arguments; arguments that are never sent are not members."""
     members = parcels().members("send")
-    assert [(one.name, one.argument, one.place, one.required) for one in members] == [
+    assert [(one.name, one.argument, one.location, one.required) for one in members] == [
         ("id", "parcel_id", "path", True),
         ("sender", "sender", "body", False),
         ("Idempotency-Key", "key", "header", True),

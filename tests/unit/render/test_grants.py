@@ -18,7 +18,7 @@ from support.rendered_grants import (
 )
 
 from agentbox.plan.model import Device, Plan, SecurityExceptionPlan, TmpfsPlan, VolumePlan
-from agentbox.plan.render.options import Options
+from agentbox.plan.render.options import RenderOptions
 from agentbox.plan.render.podman import podman_run
 from agentbox.plan.render.targets import RenderInput, render
 
@@ -76,7 +76,7 @@ def test_these_targets_grant_exactly_what_the_plan_grants(plan: Plan, target: st
 
 def test_root_gives_podman_a_network_of_the_box_s_own() -> None:
     """Root's default network is shared by all containers."""
-    argv = podman_run(PLANS["default"], Options(IMAGE), Path(), rootless=False)
+    argv = podman_run(PLANS["default"], RenderOptions(IMAGE), Path(), rootless=False)
     files = {**_files(PLANS["default"], "podman"), "podman-run.txt": "\n".join(argv).encode()}
     assert unwaived("podman", READERS["podman"](files), plan_grants(PLANS["default"])) == ()
     files["podman-run.txt"] = "\n".join(
@@ -95,7 +95,7 @@ def test_a_project_folder_is_granted_where_it_was_asked_for() -> None:
     given = RenderInput(plan, manifest_bytes(), IMAGE, project=project)
     for target in ("compose", "podman", "devcontainer"):
         found = READERS[target]({**render("compose", given), **render(target, given)})
-        assert unwaived(target, found, plan_grants(plan, Options(IMAGE, project))) == ()
+        assert unwaived(target, found, plan_grants(plan, RenderOptions(IMAGE, project))) == ()
         assert [row.kind for row in unwaived(target, found, plan_grants(plan))] == ["mount"]
 
 

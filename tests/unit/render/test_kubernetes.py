@@ -15,7 +15,7 @@ from agentbox.core.errors import ExitCode
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.kubernetes.objects import kubernetes
 from agentbox.plan.render.kubernetes.security import PodSecurityError, violations
-from agentbox.plan.render.options import Options
+from agentbox.plan.render.options import RenderOptions
 from agentbox.plan.render.yaml import Block, dump
 
 IMAGE = "registry.example/agentbox@sha256:" + "a" * 64
@@ -32,7 +32,9 @@ VERSIONS = ("1.25", "1.31", kubernetes_validate.latest_version())
 
 
 def _objects(text: str = "", **options: Any) -> dict[str, dict[str, Any]]:
-    rendered = kubernetes(plan_of(text), Options(IMAGE), manifest=manifest_bytes(text), **options)
+    rendered = kubernetes(
+        plan_of(text), RenderOptions(IMAGE), manifest=manifest_bytes(text), **options
+    )
     return {row["kind"]: row for row in yaml.safe_load_all(rendered)}
 
 
@@ -156,16 +158,16 @@ def test_a_slot_elsewhere_opens_its_port_and_nothing_of_the_node() -> None:
 def test_an_image_without_digest_is_refused(reference: str) -> None:
     """A tag can move between two nodes."""
     with pytest.raises(RenderError, match="nodes pull by digest"):
-        kubernetes(plan_of(), Options(reference), manifest=manifest_bytes())
+        kubernetes(plan_of(), RenderOptions(reference), manifest=manifest_bytes())
 
 
 def test_a_name_that_is_no_dns_label_and_a_folder_of_this_host_are_refused() -> None:
     """Both are fine for compose."""
     text = 'meta = { schema_version = 1, name = "box-" }\n'
     with pytest.raises(RenderError, match="must be a DNS label"):
-        kubernetes(plan_of(text), Options(IMAGE), manifest=manifest_bytes(text))
+        kubernetes(plan_of(text), RenderOptions(IMAGE), manifest=manifest_bytes(text))
     with pytest.raises(RenderError, match="directory of this host"):
-        kubernetes(plan_of(), Options(IMAGE, Path("/home/me")), manifest=manifest_bytes())
+        kubernetes(plan_of(), RenderOptions(IMAGE, Path("/home/me")), manifest=manifest_bytes())
 
 
 def test_a_changed_manifest_changes_the_pod_template() -> None:

@@ -12,7 +12,7 @@ from agentbox.plan.model import Device, Plan, SecurityExceptionPlan, TmpfsPlan, 
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.kubernetes.objects import kubernetes
 from agentbox.plan.render.kubernetes.security import PodSecurityError, violations
-from agentbox.plan.render.options import Options
+from agentbox.plan.render.options import RenderOptions
 
 IMAGE = "registry.example/agentbox@sha256:" + "a" * 64
 Spoil = Callable[[dict[str, Any], dict[str, Any]], Any]
@@ -69,7 +69,7 @@ RESTRICTED: dict[str, tuple[str, Spoil]] = {
 
 
 def _template() -> dict[str, Any]:
-    text = kubernetes(plan_of(), Options(IMAGE), manifest=manifest_bytes())
+    text = kubernetes(plan_of(), RenderOptions(IMAGE), manifest=manifest_bytes())
     rows = {row["kind"]: row for row in yaml.safe_load_all(text)}
     template: dict[str, Any] = rows["StatefulSet"]["spec"]["template"]
     return template
@@ -127,8 +127,10 @@ def test_an_exception_that_breaks_restricted_must_be_allowed_by_name(
     with pytest.raises(
         PodSecurityError, match=rf"security.exceptions.desktop needs {needed}\n.*{control}"
     ):
-        kubernetes(plan, Options(IMAGE), manifest=b"a\n")
-    assert "StatefulSet" in kubernetes(plan, Options(IMAGE), manifest=b"a\n", allow_psa=needed)
+        kubernetes(plan, RenderOptions(IMAGE), manifest=b"a\n")
+    assert "StatefulSet" in kubernetes(
+        plan, RenderOptions(IMAGE), manifest=b"a\n", allow_psa=needed
+    )
 
 
 def test_memory_volumes_and_device_plugins_keep_restricted() -> None:
@@ -140,7 +142,7 @@ def test_memory_volumes_and_device_plugins_keep_restricted() -> None:
         group_add=("44",),
         runtime="nvidia",
     )
-    rows = list(yaml.safe_load_all(kubernetes(plan, Options(IMAGE), manifest=b"a\n")))
+    rows = list(yaml.safe_load_all(kubernetes(plan, RenderOptions(IMAGE), manifest=b"a\n")))
     pod = rows[-1]["spec"]["template"]["spec"]
     limits = pod["containers"][0]["resources"]["limits"]
     assert (limits["nvidia.com/gpu"], limits["amd.com/gpu"]) == ("1", "1")
@@ -159,4 +161,4 @@ def test_memory_volumes_and_device_plugins_keep_restricted() -> None:
 def test_what_kubernetes_cannot_grant_is_refused_by_name(added: dict[str, Any]) -> None:
     """A host path of a device would be a file that the device cgroup refuses to open: no half grant is written."""
     with pytest.raises(RenderError, match="for kubernetes"):
-        kubernetes(_widened(**added), Options(IMAGE), manifest=b"a\n", allow_psa="privileged")
+        kubernetes(_widened(**added), RenderOptions(IMAGE), manifest=b"a\n", allow_psa="privileged")

@@ -6,7 +6,7 @@ import yaml
 from support.plans import plan_of
 
 from agentbox.plan.render.compose import compose
-from agentbox.plan.render.options import Options
+from agentbox.plan.render.options import RenderOptions
 from agentbox.plan.render.podman import podman_run
 
 IMAGE = "agentbox:0123456789ab@sha256:" + "a" * 64
@@ -19,7 +19,7 @@ def _values(argv: tuple[str, ...], flag: str) -> list[str]:
 def test_every_grant_and_limit_of_the_compose_file_is_in_the_arguments() -> None:
     """Mount options, addresses, limits, labels and variables agree word for word."""
     plan = plan_of()
-    argv = podman_run(plan, Options(IMAGE), Path("/state"), rootless=True)
+    argv = podman_run(plan, RenderOptions(IMAGE), Path("/state"), rootless=True)
     service = yaml.safe_load(compose(plan, IMAGE))["services"]["agentbox"]
     assert argv[-1] == IMAGE
     assert _values(argv, "tmpfs") == service["tmpfs"]
@@ -36,7 +36,7 @@ def test_every_grant_and_limit_of_the_compose_file_is_in_the_arguments() -> None
 
 def test_the_root_is_read_only_and_nothing_is_widened() -> None:
     """podman mounts tmpfs of its own over a read-only root unless configured otherwise."""
-    argv = podman_run(plan_of(), Options(IMAGE), Path("/state"), rootless=False)
+    argv = podman_run(plan_of(), RenderOptions(IMAGE), Path("/state"), rootless=False)
     assert {"--read-only", "--read-only-tmpfs=false", "--security-opt=no-new-privileges"} <= set(
         argv
     )
@@ -48,7 +48,9 @@ def test_the_root_is_read_only_and_nothing_is_widened() -> None:
 
 def test_rootless_maps_the_caller_and_a_project_folder_is_bound() -> None:
     """uid 1000 of the box is the caller, so the project directory stays theirs."""
-    argv = podman_run(plan_of(), Options(IMAGE, Path("/home/me")), Path("/state"), rootless=True)
+    argv = podman_run(
+        plan_of(), RenderOptions(IMAGE, Path("/home/me")), Path("/state"), rootless=True
+    )
     assert "--userns=keep-id:uid=1000,gid=1000" in argv
     assert "--mount=type=bind,source=/home/me,target=/workspace" in argv
     assert not any("agentbox-workspace" in word for word in argv)

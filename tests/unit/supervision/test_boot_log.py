@@ -9,7 +9,7 @@ import pytest
 from support.ports import free_port
 from support.prefix_box import PrefixBox, box_program, default_programs, make_plan
 
-from agentbox.box.supervision.boot_log import MAX_BYTES, rotate, rotated_path
+from agentbox.box.supervision.log_rotation import MAX_BYTES, rotate, rotated_path
 from agentbox.core.paths import Paths
 from agentbox.host.engines.process.log_file import read_lines
 from agentbox.plan.supervisord_files import boot_log, supervisord_pid
@@ -18,7 +18,7 @@ from agentbox.plan.supervisord_files import boot_log, supervisord_pid
 CHATTY = """
 import sys
 from agentbox.core.paths import Paths
-from agentbox.box.supervision.boot_log import rotate
+from agentbox.box.supervision.log_rotation import rotate
 from agentbox.box.supervision.notify import notify
 paths = Paths.for_this_process()
 notify(paths, sys.argv[1])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from agentbox.box.supervision.boot_event_log import BootLog, read_events
+from agentbox.box.supervision.boot_event_log import BootEventLog, read_events
 from agentbox.core.paths import Paths
 
 WRITER = """
@@ -39,7 +39,7 @@ def test_several_processes_share_one_sequence(paths: Paths) -> None:
 
 def test_an_unknown_event_field_or_level_is_a_bug(paths: Paths) -> None:
     """An unknown event field or level is a bug."""
-    log = BootLog(paths, "boot", stream=io.StringIO())
+    log = BootEventLog(paths, "boot", stream=io.StringIO())
     with pytest.raises(KeyError):
         log.emit("SomethingElse")
     with pytest.raises(ValueError, match="no field reson"):
@@ -52,7 +52,7 @@ def test_an_unknown_event_field_or_level_is_a_bug(paths: Paths) -> None:
 def test_the_level_is_the_tables_unless_it_leaves_a_choice(paths: Paths) -> None:
     """The level is the table's unless it leaves a choice."""
     out = io.StringIO()
-    log = BootLog(paths, "boot", "sha256:p", "ref", out)
+    log = BootEventLog(paths, "boot", "sha256:p", "ref", out)
     log.emit("BootstrapFailed", phase="1", reason="r", fix="f")
     log.emit("ManifestDrift", level="error", keys=["a.b"], source="manifest")
     lines = [json.loads(line) for line in out.getvalue().splitlines()]
@@ -63,13 +63,15 @@ def test_the_level_is_the_tables_unless_it_leaves_a_choice(paths: Paths) -> None
 def test_without_a_folder_stdout_has_the_event_alone(tmp_path: Path) -> None:
     """Without a directory stdout alone has the event."""
     out = io.StringIO()
-    BootLog(Paths(tmp_path / "absent"), "boot", stream=out).emit("ApiTokenResolved", source="file")
+    BootEventLog(Paths(tmp_path / "absent"), "boot", stream=out).emit(
+        "ApiTokenResolved", source="file"
+    )
     assert json.loads(out.getvalue())["seq"] == 0
 
 
 def test_a_torn_last_line_is_not_read(paths: Paths) -> None:
     """A torn last line is not read."""
-    BootLog(paths, "boot", stream=io.StringIO()).emit("ApiTokenResolved", source="file")
+    BootEventLog(paths, "boot", stream=io.StringIO()).emit("ApiTokenResolved", source="file")
     with paths.boot_events.open("ab") as stream:
         stream.write(b'{"event":')
     assert [event["event"] for event in read_events(paths)] == ["ApiTokenResolved"]

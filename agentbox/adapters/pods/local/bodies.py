@@ -149,8 +149,8 @@ async def slice_body(chunks: AsyncIterator[bytes], start: int, size: int) -> Asy
     """Yield `size` bytes from `start` of a complete body."""
     position, end = 0, start + size
     async for chunk in chunks:
-        if part := chunk[max(0, start - position) : max(0, end - position)]:
-            yield part
+        if piece := chunk[max(0, start - position) : max(0, end - position)]:
+            yield piece
         position += len(chunk)
         if position >= end:
             return

@@ -9,7 +9,7 @@ from agentbox import __version__
 from agentbox.box.boot.context import Context
 from agentbox.box.boot.errors import BootError
 from agentbox.box.boot.journal_tail import last_record
-from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.box.supervision.boot_record import PreviousBoot, load_plan
 from agentbox.box.supervision.current_boot import read_current
 from agentbox.box.supervision.fault_hooks import FaultHooks, requested_hooks
@@ -23,18 +23,18 @@ PHASE, BUDGET_MS = "0", 60
 _TRUE = ("1", "true")
 
 
-def new_log(paths: Paths, env: Mapping[str, str]) -> BootLog:
+def new_log(paths: Paths, env: Mapping[str, str]) -> BootEventLog:
     """A log with a new boot id; the plan digest is added once the plan is read."""
-    return BootLog(paths, uuid7(), "", env.get("AGENTBOX_IMAGE_REF", ""))
+    return BootEventLog(paths, uuid7(), "", env.get("AGENTBOX_IMAGE_REF", ""))
 
 
-def begin(paths: Paths, env: Mapping[str, str], log: BootLog) -> Context:
+def begin(paths: Paths, env: Mapping[str, str], log: BootEventLog) -> Context:
     """Creates the context. Raises BootError for an unreadable plan and for a run directory that
     cannot be written.
     """
     _clear_run_directory(paths, log)
     plan = load_plan(paths.plan)
-    log = BootLog(paths, log.boot_id, plan.digest, log.image_ref)
+    log = BootEventLog(paths, log.boot_id, plan.digest, log.image_ref)
     context = Context(
         paths=paths,
         env=env,
@@ -67,7 +67,7 @@ def lower_limits(plan: Plan) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (granted, granted))
 
 
-def _clear_run_directory(paths: Paths, log: BootLog) -> None:
+def _clear_run_directory(paths: Paths, log: BootEventLog) -> None:
     """It is empty in a new container, but maybe not under the process engine or in a restarted
     container.
     """

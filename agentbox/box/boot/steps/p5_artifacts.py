@@ -10,7 +10,7 @@ from agentbox.box.boot.errors import BootError
 from agentbox.box.boot.record import boot_record
 from agentbox.box.probes.base import ProbeResult
 from agentbox.box.probes.suite import run_probes
-from agentbox.box.supervision.boot_event_log import BootLog
+from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.box.supervision.current_boot import mark_running
 from agentbox.box.supervision.secrets import SUPERVISOR_USER, write_program_token
 from agentbox.core.files.atomic import replace
@@ -31,7 +31,7 @@ def run(context: Context) -> None:
     mark_running(context.paths, context.log.boot_id)
 
 
-def report_results(log: BootLog, results: list[ProbeResult]) -> None:
+def report_results(log: BootEventLog, results: list[ProbeResult]) -> None:
     """Emits one event per probe, in the order of the plan."""
     for result in results:
         if result.passed:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TextIO
 
-from agentbox.box.supervision.boot_log import rotated_path
+from agentbox.box.supervision.log_rotation import rotated_path
 
 _POLL_SECONDS = 0.2
 

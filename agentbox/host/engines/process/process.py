@@ -194,7 +194,7 @@ class ProcessEngine:
 
 def boot(paths: Paths, start: StartSpec) -> subprocess.Popen[bytes]:
     """Starts the boot below the prefix, in its own session, as the box's user."""
-    from agentbox.box.supervision.boot_log import rotated_path
+    from agentbox.box.supervision.log_rotation import rotated_path
     from agentbox.plan.supervisord_files import boot_log
 
     rotated_path(boot_log(paths)).unlink(missing_ok=True)

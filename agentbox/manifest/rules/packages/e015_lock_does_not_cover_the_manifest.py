@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from agentbox.manifest.features.npm_spec import npm_specs
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.context import GATES, RuleContext
-from agentbox.manifest.rules.lock_input import LockInput
+from agentbox.manifest.rules.unvalidated_lock import UnvalidatedLock
 
 CODE, SINCE = "E015", "0.1"
 TITLE = "lock does not cover the manifest"
@@ -23,7 +23,9 @@ GOOD = """
 [image]
 suite = "trixie"
 """
-_LOCK = LockInput(True, {"suite": "trixie", "debian": {"amd64": {"files": [{"name": "git"}]}}})
+_LOCK = UnvalidatedLock(
+    True, {"suite": "trixie", "debian": {"amd64": {"files": [{"name": "git"}]}}}
+)
 CONTEXT = {side: {"lock": _LOCK, "features": {}} for side in ("bad", "good")}
 _ARCHITECTURES = {"x86_64-linux": "amd64", "aarch64-linux": "arm64"}
 
@@ -53,7 +55,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         )
 
 
-def _missing(context: RuleContext, lock: LockInput) -> Iterator[str]:
+def _missing(context: RuleContext, lock: UnvalidatedLock) -> Iterator[str]:
     """`package (feature or key)`, for every target system."""
     systems = context.systems
     architectures = (

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.context import RuleContext
-from agentbox.manifest.rules.lock_input import LockInput
+from agentbox.manifest.rules.unvalidated_lock import UnvalidatedLock
 
 CODE, SINCE = "E503", "0.1"
 TITLE = "unpinned entry"
@@ -17,11 +17,11 @@ GOOD = ""
 _ROW = {"name": "git", "size": 1, "sha256": "0" * 64}
 CONTEXT = {
     "bad": {
-        "lock": LockInput(True, {"suite": "trixie", "wheels": {"files": [{"name": "git"}]}}),
+        "lock": UnvalidatedLock(True, {"suite": "trixie", "wheels": {"files": [{"name": "git"}]}}),
         "features": {},
     },
     "good": {
-        "lock": LockInput(True, {"suite": "trixie", "wheels": {"files": [_ROW]}}),
+        "lock": UnvalidatedLock(True, {"suite": "trixie", "wheels": {"files": [_ROW]}}),
         "features": {},
     },
 }

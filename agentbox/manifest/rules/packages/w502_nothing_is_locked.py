@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.context import RuleContext
-from agentbox.manifest.rules.lock_input import MISSING, LockInput
+from agentbox.manifest.rules.unvalidated_lock import MISSING, UnvalidatedLock
 
 CODE, SINCE = "W502", "0.1"
 TITLE = "nothing is locked"
@@ -14,7 +14,10 @@ differ."""
 READS = ("image.source",)
 BAD = ""
 GOOD = ""
-CONTEXT = {"bad": {"lock": MISSING}, "good": {"lock": LockInput(present=True), "features": {}}}
+CONTEXT = {
+    "bad": {"lock": MISSING},
+    "good": {"lock": UnvalidatedLock(present=True), "features": {}},
+}
 
 
 def check(context: RuleContext) -> Iterator[Finding]:

@@ -16,7 +16,7 @@ from agentbox.plan.render.kubernetes.network import network_policy
 from agentbox.plan.render.kubernetes.pod import MANIFEST_KEY, pod_spec
 from agentbox.plan.render.kubernetes.security import RESTRICTED, check
 from agentbox.plan.render.kubernetes.storage import claims
-from agentbox.plan.render.options import Options
+from agentbox.plan.render.options import RenderOptions
 
 KUBERNETES_FILE = "kubernetes.yaml"
 _DIGEST_REFERENCE = re.compile(r"[^@\s]+@sha256:[0-9a-f]{64}")
@@ -28,7 +28,7 @@ _HEADER = (
 
 
 def kubernetes(
-    plan: Plan, options: Options, *, manifest: bytes, allow_psa: str = RESTRICTED
+    plan: Plan, options: RenderOptions, *, manifest: bytes, allow_psa: str = RESTRICTED
 ) -> str:
     """The file as text, for `kubectl apply`. `manifest` is mounted as the box's manifest. Raises
     PodSecurityError if the pod needs a less restricted Pod Security level than `allow_psa`;
@@ -52,7 +52,7 @@ def kubernetes(
     return _HEADER.format(digest=plan.digest) + yaml.documents(rows)
 
 
-def objects(plan: Plan, options: Options, manifest: bytes) -> list[dict[str, Any]]:
+def objects(plan: Plan, options: RenderOptions, manifest: bytes) -> list[dict[str, Any]]:
     """The same as data; the StatefulSet is last."""
     return [
         _object(plan, "v1", "ConfigMap", {"data": {MANIFEST_KEY: yaml.Block(manifest.decode())}}),
@@ -88,7 +88,7 @@ def _budget(plan: Plan) -> dict[str, Any]:
     return {"maxUnavailable": 1, "selector": {"matchLabels": selector_labels(plan)}}
 
 
-def _stateful_set(plan: Plan, options: Options) -> dict[str, Any]:
+def _stateful_set(plan: Plan, options: RenderOptions) -> dict[str, Any]:
     metadata = {"labels": selector_labels(plan), "annotations": annotations(plan)}
     return {
         "serviceName": plan.name,

@@ -10,7 +10,7 @@ from agentbox.plan.names import KUBERNETES, TARGET_VARIABLE
 from agentbox.plan.render import yaml
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.kubernetes.storage import host_volumes, mebibytes, memory_volumes, mounts
-from agentbox.plan.render.options import Options, container_environment, passed_variables
+from agentbox.plan.render.options import RenderOptions, container_environment, passed_variables
 
 MANIFEST_KEY = "agentbox.toml"
 _BOX = Paths()
@@ -20,7 +20,7 @@ _DEVICES = {frozenset(["/dev/kfd", "/dev/dri"]): "amd.com/gpu"}
 """Resources of the vendors' device plugins, the only way to get devices in Kubernetes."""
 
 
-def pod_spec(plan: Plan, options: Options) -> dict[str, Any]:
+def pod_spec(plan: Plan, options: RenderOptions) -> dict[str, Any]:
     """No host namespace, no service account, uid and gid 1000. Raises RenderError for a device
     without a plugin.
     """
@@ -44,7 +44,7 @@ def pod_spec(plan: Plan, options: Options) -> dict[str, Any]:
     }
 
 
-def _container(plan: Plan, profile: ContainerProfile, options: Options) -> dict[str, Any]:
+def _container(plan: Plan, profile: ContainerProfile, options: RenderOptions) -> dict[str, Any]:
     return {
         "name": "agentbox",
         "image": options.image_ref,
@@ -73,7 +73,7 @@ def _container(plan: Plan, profile: ContainerProfile, options: Options) -> dict[
     }
 
 
-def _environment(plan: Plan, options: Options) -> list[dict[str, Any]]:
+def _environment(plan: Plan, options: RenderOptions) -> list[dict[str, Any]]:
     """Includes the target variable, by which the box knows the limits of its pod. A cluster has no
     operator environment: passed-through variables come from an optional ConfigMap with optional
     keys.

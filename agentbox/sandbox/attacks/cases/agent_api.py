@@ -7,11 +7,11 @@ import time
 from typing import Any, Final
 
 from agentbox.sandbox.attacks.attempts import worst
-from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo, TargetMissing
-from agentbox.sandbox.attacks.gateway import exchange, keep_connection, post, token
+from agentbox.sandbox.attacks.case import PASSED, AttackGroup, TargetInfo, TargetMissing
+from agentbox.sandbox.attacks.gateway_client import exchange, keep_connection, post, token
 from agentbox.sandbox.attacks.rpc_client import require_agent_api, rpc_message, send_rpc
 
-SUITE = AttackSuite("agent-api")
+SUITE = AttackGroup("agent-api")
 _TESTS: Final = "tests/unit/gateway/test_agent_api.py"
 _MESSAGES: Final = "tests/unit/gateway/test_agent_api_messages.py"
 _UNKNOWN, _PARAMS, _FAILED, _DENIED = (

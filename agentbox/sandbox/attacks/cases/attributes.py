@@ -10,9 +10,9 @@ import sys
 from typing import Final
 
 from agentbox.sandbox.attacks.attempts import run_each
-from agentbox.sandbox.attacks.case import AttackSuite, TargetInfo, TargetMissing
+from agentbox.sandbox.attacks.case import AttackGroup, TargetInfo, TargetMissing
 
-SUITE = AttackSuite("attributes")
+SUITE = AttackGroup("attributes")
 _BLOCKED: Final = {"EACCES": "reaper", "EPERM": "reaper"}
 _TESTS: Final = ("tests/unit/attack/test_battery.py::test_nothing_gets_through",)
 

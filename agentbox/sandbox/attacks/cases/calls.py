@@ -15,10 +15,10 @@ from agentbox.sandbox.attacks.attempts import (
     syscall_result,
     worst,
 )
-from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo
+from agentbox.sandbox.attacks.case import PASSED, AttackGroup, TargetInfo
 from agentbox.sandbox.seccomp.syscalls import MACHINES
 
-SUITE = AttackSuite("calls")
+SUITE = AttackGroup("calls")
 _CALLS: Final = (
     "tests/unit/sandbox/test_bpf.py::test_each_call_gets_its_answer",
     "tests/unit/sandbox/test_confine.py::test_calls_are_refused",

@@ -10,9 +10,9 @@ from agentbox.sandbox.attacks.attempts import (
     run_each,
     worst,
 )
-from agentbox.sandbox.attacks.case import AttackSuite, TargetInfo, TargetMissing
+from agentbox.sandbox.attacks.case import AttackGroup, TargetInfo, TargetMissing
 
-SUITE = AttackSuite("files")
+SUITE = AttackGroup("files")
 _PROCESS_TESTS: Final = ("tests/unit/sandbox/test_confine.py::test_strangers_cannot_be_reached",)
 _CONTROL_PLANE_TESTS: Final = (
     "tests/unit/agents/test_confinement.py::test_the_control_plane_is_closed",

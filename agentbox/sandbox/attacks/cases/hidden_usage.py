@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Final
 
 from agentbox.sandbox.attacks.attempts import errno_name, syscall, syscall_result
-from agentbox.sandbox.attacks.case import OFF, PASSED, AttackSuite, TargetInfo, TargetMissing
+from agentbox.sandbox.attacks.case import OFF, PASSED, AttackGroup, TargetInfo, TargetMissing
 from agentbox.sandbox.attacks.cases.limits import TESTS, UNIT
 
-SUITE = AttackSuite("limits")
+SUITE = AttackGroup("limits")
 _USER_WATCHES: Final = Path("/proc/sys/fs/epoll/max_user_watches")
 # Limits of an agent with little memory (agentbox/sandbox/syscalls/epoll.py, rulesets.py).
 _SHARE_OF_USER, _SHARE_OF_MEMORY, _WATCH = 20, 16, 256

@@ -10,9 +10,9 @@ import time
 from typing import Final
 
 from agentbox.sandbox.attacks.attempts import errno_name, run_attempt
-from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo
+from agentbox.sandbox.attacks.case import PASSED, AttackGroup, TargetInfo
 
-SUITE = AttackSuite("limits")
+SUITE = AttackGroup("limits")
 ENDED: Final = "ended: limit"  # the runner's reply for an agent that crossed a limit
 MIB: Final = 1 << 20
 BLOCK: Final = 8 * MIB

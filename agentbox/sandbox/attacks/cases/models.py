@@ -7,10 +7,10 @@ from typing import Any, Final
 
 from agentbox.core.paths import environment
 from agentbox.sandbox.attacks.attempts import worst
-from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo, TargetMissing
-from agentbox.sandbox.attacks.gateway import post, providers, token
+from agentbox.sandbox.attacks.case import PASSED, AttackGroup, TargetInfo, TargetMissing
+from agentbox.sandbox.attacks.gateway_client import post, providers, token
 
-SUITE = AttackSuite("models")
+SUITE = AttackGroup("models")
 _REFUSED: Final = {"403": "model gateway"}
 _ODD: Final = {"403": "model gateway", "404": "model gateway", "400": "model gateway"}
 _TESTS: Final = "tests/unit/gateway/llm/test_refusals.py"

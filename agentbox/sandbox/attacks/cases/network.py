@@ -6,10 +6,10 @@ import socket
 from typing import Final
 
 from agentbox.sandbox.attacks.attempts import worst
-from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo, TargetMissing
-from agentbox.sandbox.attacks.gateway import proxy, token
+from agentbox.sandbox.attacks.case import PASSED, AttackGroup, TargetInfo, TargetMissing
+from agentbox.sandbox.attacks.gateway_client import proxy, token
 
-SUITE = AttackSuite("network")
+SUITE = AttackGroup("network")
 _REFUSED: Final = {"403": "gateway proxy"}
 _ODD: Final = _REFUSED | {"400": "gateway proxy"}
 _METADATA: Final = "http://169.254.169.254/latest/meta-data/"

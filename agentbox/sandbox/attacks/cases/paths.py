@@ -18,10 +18,10 @@ from agentbox.sandbox.attacks.attempts import (
     run_each,
     worst,
 )
-from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo, TargetMissing
+from agentbox.sandbox.attacks.case import PASSED, AttackGroup, TargetInfo, TargetMissing
 from agentbox.sandbox.attacks.cases.files import BLOCKED
 
-SUITE = AttackSuite("files")
+SUITE = AttackGroup("files")
 _PATH_TESTS: Final = ("tests/unit/sandbox/test_confine.py::test_paths",)
 _BLOCKED_OR_READ_ONLY: Final = {"EACCES": "landlock", "EROFS": "container"}
 _LINK_BLOCKED: Final = {"EACCES": "landlock", "EXDEV": "landlock"}

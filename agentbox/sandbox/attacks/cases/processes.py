@@ -9,9 +9,9 @@ import time
 from typing import Final
 
 from agentbox.sandbox.attacks.attempts import run_attempt, syscall, worst
-from agentbox.sandbox.attacks.case import AttackSuite, TargetInfo
+from agentbox.sandbox.attacks.case import AttackGroup, TargetInfo
 
-SUITE = AttackSuite("processes")
+SUITE = AttackGroup("processes")
 _PROCESS_TESTS: Final = ("tests/unit/sandbox/test_confine.py::test_strangers_cannot_be_reached",)
 _CALL_TESTS: Final = ("tests/unit/sandbox/test_confine.py::test_calls_are_refused",)
 _FILTER: Final = {"EPERM": "seccomp"}

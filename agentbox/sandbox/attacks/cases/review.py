@@ -8,9 +8,9 @@ from contextlib import suppress
 from typing import Final
 
 from agentbox.sandbox.attacks.attempts import create_file, run_attempt, worst
-from agentbox.sandbox.attacks.case import AttackSuite, TargetInfo, TargetMissing
+from agentbox.sandbox.attacks.case import AttackGroup, TargetInfo, TargetMissing
 
-SUITE = AttackSuite("review")
+SUITE = AttackGroup("review")
 DIRECTORY: Final = "agentbox-attack"
 OBJECTS: Final = f"{DIRECTORY}-objects"
 """A repository in the workspace, for the duration of the case."""

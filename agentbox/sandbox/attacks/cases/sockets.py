@@ -4,11 +4,11 @@ import os
 import socket
 from typing import Final
 
-from agentbox.sandbox.attacks import gateway
+from agentbox.sandbox.attacks import gateway_client
 from agentbox.sandbox.attacks.attempts import connect, run_attempt, run_each, worst
-from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo, TargetMissing
+from agentbox.sandbox.attacks.case import PASSED, AttackGroup, TargetInfo, TargetMissing
 
-SUITE = AttackSuite("sockets")
+SUITE = AttackGroup("sockets")
 _TESTS: Final = ("tests/unit/sandbox/test_confine.py::test_no_socket_leads_out",)
 _FILTER: Final = {"EACCES": "seccomp"}
 _PAIR: Final = {"EACCES": "reaper"}
@@ -132,7 +132,7 @@ def _api(facts: TargetInfo) -> str:
     "gateway-elsewhere", "connects to the gateway's port on another address", _CONNECT, tests=_TESTS
 )
 def _gateway_elsewhere(facts: TargetInfo) -> str:
-    port = gateway.port()
+    port = gateway_client.port()
     addresses = ("127.0.0.2", "192.0.2.1", facts.secret_address or _LOOPBACK)
     tries = [
         run_attempt(_connect_tcp, address, port) for address in addresses if address != _LOOPBACK

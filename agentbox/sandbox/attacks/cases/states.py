@@ -13,13 +13,13 @@ from agentbox.sandbox.attacks.case import (
     ATTACKER_NAME,
     PASSED,
     VICTIM_NOTE,
-    AttackSuite,
+    AttackGroup,
     TargetInfo,
     TargetMissing,
 )
 from agentbox.sandbox.attacks.rpc_client import require_agent_api, rpc
 
-SUITE = AttackSuite("state")
+SUITE = AttackGroup("state")
 _TESTS: Final = "tests/api/test_state_of_runs.py"
 _RUN_TESTS: Final = (
     f"{_TESTS}::test_two_successive_runs_of_one_program",

@@ -6,9 +6,9 @@ import sys
 from collections.abc import Mapping
 from typing import Final
 
-from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo
+from agentbox.sandbox.attacks.case import PASSED, AttackGroup, TargetInfo
 
-SUITE = AttackSuite("streams")
+SUITE = AttackGroup("streams")
 _TESTS: Final = ("tests/unit/attack/test_battery.py::test_floods_end_alone",)
 FLOOD: Final = 64 << 20
 FORGED_CODE: Final = 7

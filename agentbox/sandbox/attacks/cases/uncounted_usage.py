@@ -15,7 +15,7 @@ from contextlib import suppress
 from typing import Final
 
 from agentbox.sandbox.attacks.attempts import errno_name, run_attempt, syscall
-from agentbox.sandbox.attacks.case import PASSED, AttackSuite, TargetInfo
+from agentbox.sandbox.attacks.case import PASSED, AttackGroup, TargetInfo
 from agentbox.sandbox.attacks.cases.limits import (
     BLOCK,
     ENDED,
@@ -25,7 +25,7 @@ from agentbox.sandbox.attacks.cases.limits import (
     fill_files,
 )
 
-SUITE = AttackSuite("limits")
+SUITE = AttackGroup("limits")
 _READY: Final = b"x"
 _INSTANCE_BYTES: Final = 8 * MIB  # of waiting events
 _EVENTS: Final = 16384  # maximum of waiting events (fs.inotify.max_queued_events)

@@ -57,9 +57,9 @@ def validate(
 
     Exit 0: valid. 1: an error, or a warning with --strict. 2: unreadable.
     """
-    from agentbox.host.cli.validation import Validation
+    from agentbox.host.cli.validation_run import ValidationRun
 
-    validation = Validation(path or cli.manifest, systems=systems, check_env=check_env)
+    validation = ValidationRun(path or cli.manifest, systems=systems, check_env=check_env)
     report = validation.report()
     if output_format == "sarif":
         validation.print_sarif(report)

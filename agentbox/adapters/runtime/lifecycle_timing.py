@@ -6,7 +6,7 @@ from typing import Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SlotTimeouts:
+class LifecycleTiming:
     """`scaled(0.01)` divides all times by 100."""
 
     open: float = 10.0

@@ -19,14 +19,14 @@ from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.load import MAX_BYTES, Manifest, load, parse
 from agentbox.manifest.rules.engine import RuleBug, ValidationReport, run_rules
-from agentbox.manifest.rules.lock_input import LOCK_FILE, LockInput, read_lock
+from agentbox.manifest.rules.unvalidated_lock import LOCK_FILE, UnvalidatedLock, read_lock
 
 _STDIN: Final = "-"
 _COLORS: Final = {"error": "31", "warning": "33", "info": "36"}
 
 
 @dataclass(frozen=True)
-class Validation:
+class ValidationRun:
     """A manifest file, or stdin if `path` is `-`; lock and `.env` are expected beside the file."""
 
     path: Path
@@ -61,7 +61,7 @@ class Validation:
                 exit_code=ExitCode.USAGE,
             ) from bug
 
-    def _lock(self) -> LockInput | None:
+    def _lock(self) -> UnvalidatedLock | None:
         return None if str(self.path) == _STDIN else read_lock(self.path.parent / LOCK_FILE)
 
     def _environment(self) -> Mapping[str, str] | None:

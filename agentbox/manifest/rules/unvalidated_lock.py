@@ -16,7 +16,7 @@ FLAKE_FILE: Final = "flake.lock"
 
 
 @dataclass(frozen=True)
-class LockInput:
+class UnvalidatedLock:
     """`tables` is the document of agentbox.lock, `flake` that of flake.lock (None = absent)."""
 
     present: bool
@@ -50,15 +50,15 @@ class LockInput:
         return str(nodes.get(name, {}).get("locked", {}).get("narHash", ""))
 
 
-MISSING: Final = LockInput(present=False)
+MISSING: Final = UnvalidatedLock(present=False)
 
 
-def read_lock(path: Path) -> LockInput:
+def read_lock(path: Path) -> UnvalidatedLock:
     """The lock at that path and the flake.lock beside it. Raises AgentboxError (exit 2) if one
     cannot be read.
     """
     tables = _document(path, tomllib.loads)
-    return LockInput(
+    return UnvalidatedLock(
         present=tables is not None,
         tables=tables or {},
         flake=_document(path.with_name(FLAKE_FILE), json.loads),
