@@ -17,8 +17,6 @@ EXCUSED: dict[str, str] = dict.fromkeys(
         "agentbox/adapters/pods/external_solid.py",
         "agentbox/adapters/pods/local/store.py",
         "agentbox/adapters/runtime/lifecycle.py",
-        "agentbox/api/tasks/run.py",
-        "agentbox/api/tasks/runner.py",
     ),
     _WIDTH,
 )

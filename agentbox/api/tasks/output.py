@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 
-from agentbox.api.tasks.run import RETRY_SECONDS, TaskRun
+from agentbox.api.tasks.run import TaskRun
+from agentbox.api.tasks.slot_retry import RETRY_SECONDS
 from agentbox.contracts.orchestrator import StreamItem
 from agentbox.contracts.task_records import Task
 from agentbox.core import clock

@@ -1,9 +1,8 @@
 """Runs one task: claim, spawn, heartbeat, wait, close. Every step may be repeated after a crash."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import structlog
 
@@ -12,11 +11,11 @@ from agentbox.api.tasks.beads import bead_result, describe_exit
 from agentbox.api.tasks.run_exceptions import (
     DeferredToNextBoot,
     LeaseLostToOther,
-    OutboxCall,
     StoredInOutbox,
-    store_result,
 )
+from agentbox.api.tasks.slot_retry import RETRY_SECONDS, SlotRetry
 from agentbox.api.tasks.spool import Spool, SpoolEntry
+from agentbox.api.tasks.stored_entry import StoredEntry
 from agentbox.contracts.beads import Outcome
 from agentbox.contracts.orchestrator import AgentHandle, AgentInfo, AgentSpec
 from agentbox.core.slot_errors import (
@@ -26,7 +25,6 @@ from agentbox.core.slot_errors import (
     InvalidTransition,
     LeaseLost,
     NotFound,
-    QuotaExceeded,
     ValidationError,
     ValueTooLarge,
 )
@@ -35,9 +33,7 @@ if TYPE_CHECKING:
     from agentbox.adapters.runtime.slots import Slots
     from agentbox.mesh.outbox.outbox import Outbox
 
-T = TypeVar("T")
 ASSIGNEE = "urn:agentbox:program:management-api"
-RETRY_SECONDS = (0.1, 2.0)  # first and longest pause while a slot is unavailable
 ENDED = frozenset({"exited", "failed", "lost"})
 _log = structlog.get_logger()
 
@@ -58,20 +54,21 @@ class TaskRun:
     ) -> None:
         assert entry.task_id is not None
         self.task_id: str = entry.task_id
-        self.entry = entry
+        self._stored = StoredEntry(entry, spool)
         self.agent_created = asyncio.Event()
         self.done = asyncio.Event()
-        self._spool = spool
         self._slots = slots
-        self._lease_seconds, self._outbox = lease_seconds, outbox
+        self._lease_seconds = lease_seconds
+        self._retry = SlotRetry(self._stored, slots, outbox)
         self.stuck = self.unfinished = False
-        self._drained = False
         # grace of an agent that is ended; None = the slot's default
         self._grace: float | None = None
-        self._entry_removed = False  # the spool entry must not be written again
-        self._saving = asyncio.Lock()
         if entry.agent_id:
             self.agent_created.set()
+
+    @property
+    def entry(self) -> SpoolEntry:
+        return self._stored.entry
 
     @property
     def agent_id(self) -> str | None:
@@ -84,11 +81,11 @@ class TaskRun:
         try:
             await self._claim()
             if await self._work_leased():
-                await self._remove_entry()
+                await self._stored.remove()
         except LeaseLostToOther as error:
             _log.warning("task abandoned", task_id=self.task_id, reason=str(error))
             await self._end_agent()
-            await self._remove_entry()
+            await self._stored.remove()
         except DeferredToNextBoot as error:
             self.unfinished = True
             _log.warning("task left to the next start", task_id=self.task_id, reason=str(error))
@@ -112,40 +109,15 @@ class TaskRun:
 
     async def cancel(self, by: str) -> None:
         """Ends the agent; the bead closes as cancelled. Returns when both have happened."""
-        await self._update_entry(cancelled_by=by)
+        await self._stored.update(cancelled_by=by)
         await self._end_agent()
         await self.done.wait()
 
     async def drain(self, grace_s: float) -> None:
         """As `cancel`, for a shutdown: the bead closes as failed with that reason."""
-        self._drained, self._grace = True, grace_s
+        self._retry.draining, self._grace = True, grace_s
         await self._end_agent()
         await self.done.wait()
-
-    async def _update_entry(self, **changes: Any) -> None:
-        """Changes the entry immediately, and returns when the spool has stored it. Concurrent
-        changes are merged.
-
-        A failed write does not end the run: the request id was stored before the claim, and gives
-        the same agent again after a crash.
-        """
-        self.entry = replace(self.entry, **changes)
-        async with self._saving:
-            if self._entry_removed:
-                return
-            try:
-                await self._spool.save(self.entry)
-            except OSError as error:
-                _log.error("spool entry not written", task_id=self.task_id, reason=str(error))
-
-    async def _remove_entry(self) -> None:
-        """Removes the entry. If that fails, the next start finds its bead closed and removes it."""
-        async with self._saving:
-            self._entry_removed = True
-            try:
-                await self._spool.remove(self.entry.ref)
-            except OSError as error:
-                _log.error("spool entry not removed", task_id=self.task_id, reason=str(error))
 
     async def _claim(self) -> None:
         """Claims the lease of the spool entry, or finds that it is held already."""
@@ -198,7 +170,7 @@ class TaskRun:
                 return await self._close(
                     "cancelled", f"cancelled by {self.entry.cancelled_by} before it started", None
                 )
-            if self._drained:
+            if self._retry.draining:
                 return await self._release_bead()
             if (refusal := await self._spawn()) is not None:
                 return await self._close(
@@ -207,7 +179,7 @@ class TaskRun:
                     {"problem": refusal.to_problem()},
                 )
         self.agent_created.set()
-        if self.entry.cancelled_by or self._drained:
+        if self.entry.cancelled_by or self._retry.draining:
             await self._end_agent()
         info = await self._wait_agent()
         if info is None:
@@ -225,32 +197,27 @@ class TaskRun:
             )
         except (LeaseLost, InvalidTransition, NotFound) as error:
             raise LeaseLostToOther(error.message) from error
-        await self._update_entry(lease_id=None, request_id=None)
+        await self._stored.update(lease_id=None, request_id=None)
         return False
 
     async def _spawn(self) -> AdapterError | None:
         """Starts the agent, or finds the one that this request started before. Returns the error if
         it was rejected.
         """
-        spec, orchestrator = AgentSpec.from_wire(self.entry.spec), self._slots.orchestrator
-        request_id, stdin, attached = (
-            self.entry.request_id or "",
-            self.entry.stdin,
-            self.entry.attached,
-        )
-        scopes = frozenset(
-            {"admin"} if spec.workspace == "direct" else ()
-        )  # only admins can submit such a task
+        entry, orchestrator = self.entry, self._slots.orchestrator
+        spec, request_id = AgentSpec.from_wire(entry.spec), entry.request_id or ""
+        # Only administrators can submit such a task.
+        scopes = frozenset({"admin"} if spec.workspace == "direct" else ())
         try:
-            with as_caller(replace(current(), scopes=scopes, submission=self.entry.submission)):
+            with as_caller(replace(current(), scopes=scopes, submission=entry.submission)):
                 handle = await self._retry(
                     lambda: orchestrator.spawn(
-                        spec, request_id=request_id, stdin=stdin, attached=attached
+                        spec, request_id=request_id, stdin=entry.stdin, attached=entry.attached
                     )
                 )
         except AdapterError as refusal:
             return refusal
-        await self._update_entry(agent_id=handle.agent_id, generation=handle.generation)
+        await self._stored.update(agent_id=handle.agent_id, generation=handle.generation)
         return None
 
     async def _wait_agent(self) -> AgentInfo | None:
@@ -282,7 +249,7 @@ class TaskRun:
         outcome: Outcome = "failed"
         if self.entry.cancelled_by:
             note, outcome = f"cancelled by {self.entry.cancelled_by}", "cancelled"
-        elif self._drained:
+        elif self._retry.draining:
             note = "the box was shut down while it ran"
         elif info.exit.reason == "exit" and info.exit.code == 0:
             outcome = "done"
@@ -328,31 +295,3 @@ class TaskRun:
                 await self._slots.orchestrator.terminate(handle, grace_s=self._grace)
         except AdapterError as error:
             _log.warning("agent not ended", task_id=self.task_id, reason=error.message)
-
-    async def _retry(
-        self,
-        call: Callable[[], Awaitable[T]],
-        *,
-        full_store: bool = False,
-        fallback: OutboxCall | None = None,
-    ) -> T:
-        """Repeats a call while the slot is unavailable, and with `full_store` while it is full.
-        Other errors are raised. With the slot down `fallback` goes into the outbox, then
-        StoredInOutbox is raised. Raises LeftToNextBoot during a shutdown.
-        """
-        pause, longest = RETRY_SECONDS
-        while True:
-            try:
-                return await call()
-            except AdapterError as error:
-                if not (error.retryable or (full_store and isinstance(error, QuotaExceeded))):
-                    raise
-                if fallback is not None and await store_result(
-                    self._outbox, self._slots, self.entry, *fallback
-                ):
-                    raise StoredInOutbox from error
-                if self._drained:
-                    raise DeferredToNextBoot(error.message) from error
-                _log.info("slot unavailable, retrying", task_id=self.task_id, reason=error.message)
-            await asyncio.sleep(pause)
-            pause = min(pause * 2, longest)

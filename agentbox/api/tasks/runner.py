@@ -3,19 +3,20 @@ slot.
 """
 
 import asyncio
-import base64
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import structlog
 
 from agentbox.adapters.runtime.context import as_caller, current
-from agentbox.api.tasks.beads import bead_data, check_body, spool_ref, to_task
+from agentbox.api.tasks.beads import spool_ref, to_task
+from agentbox.api.tasks.epic import TaskEpic
 from agentbox.api.tasks.orphans import remove_orphans
 from agentbox.api.tasks.output import TaskOutput
 from agentbox.api.tasks.run import TaskRun
 from agentbox.api.tasks.spool import Spool, SpoolEntry
-from agentbox.contracts.beads import Bead, BeadFilter, BeadSpec
+from agentbox.api.tasks.submissions import TaskSubmissions
+from agentbox.contracts.beads import Bead
 from agentbox.contracts.task_records import Task
 from agentbox.contracts.tasks import TaskBody
 from agentbox.core.background.tasks import log_failures
@@ -24,14 +25,9 @@ from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import (
     AdapterError,
     AlreadyClaimed,
-    BackendError,
     InvalidTransition,
-    NotFound,
-    disk_full_error,
-    is_disk_full,
 )
 from agentbox.manifest.slot_options import LeaseOptions
-from agentbox.mesh.client.instance import load_or_create
 from agentbox.plan.model import Plan
 from agentbox.plan.slots import slot_options
 
@@ -39,7 +35,6 @@ if TYPE_CHECKING:
     from agentbox.adapters.runtime.slots import Slots
     from agentbox.mesh.outbox.outbox import Outbox
 
-EPIC_KEY = "agentbox:tasks"
 MAX_RUNNING = 32
 POLL_SECONDS = 5.0  # maximum delay for a bead that became ready by time alone
 _log = structlog.get_logger()
@@ -54,28 +49,25 @@ class TaskRunner:
         self, plan: Plan, paths: Paths, slots: "Slots", outbox: "Outbox | None" = None
     ) -> None:
         """`outbox` buffers results for a shared store of beads while it is down."""
-        self._box = f"urn:agentbox:box:{plan.name}"
-        self._epic_key = _epic_key(plan, paths)
         self._slots = slots
         self._outbox = outbox
         self._spool = Spool(paths.task_spool)
+        self._epic = TaskEpic(plan, paths, slots)
+        self._submissions = TaskSubmissions(self._spool, self._epic)
         self.apply_plan(plan)
         self._runs: dict[str, TaskRun] = {}
         self.output = TaskOutput(slots, self.show, self._runs.get)
-        self._submitting: set[str] = set()  # refs that are being submitted: not to be started yet
         self._jobs: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
-        self._epic = ""
         self._stopping = False
         self._unstarted: list[SpoolEntry] = []  # of an earlier process, not started here
-        self._stuck: set[str] = (
-            set()
-        )  # beads that cannot be closed: not started again by this process
+        # Beads that cannot be closed: not started again by this process.
+        self._stuck: set[str] = set()
         self.unfinished = 0  # runs that the next boot has to close
 
     def apply_plan(self, plan: Plan) -> None:
         """Sets the lease and the agents for runs started from now on."""
-        self._agents = frozenset(plan.agents)
+        self._submissions.agents = frozenset(plan.agents)
         self._lease_seconds = LeaseOptions.of(slot_options(plan.slots, "beads")).lease_seconds
 
     def start(self) -> None:
@@ -128,70 +120,17 @@ class TaskRunner:
         """Queues a task, or returns the one with the same `dedup_key`. `admin`: whether the creator
         has that scope.
         """
-        check_body(body, self._agents)
-        entry = replace(_spool_entry(body), submitter=creator, submitter_admin=admin)
-        self._submitting.add(entry.ref)
         try:
-            bead = await self._create_bead(body, await self._save_entry(entry), creator)
+            return self._task(await self._submissions.submit(body, creator, admin=admin))
         finally:
-            self._submitting.discard(entry.ref)
             self._wake.set()
-        return self._task(bead)
-
-    async def _save_entry(self, entry: SpoolEntry) -> SpoolEntry:
-        """Raises QuotaExceeded or BackendError when the spool is not writable: nothing is queued
-        that a crash would lose.
-        """
-        try:
-            return await self._spool.save(entry)
-        except OSError as error:
-            if is_disk_full(error):
-                raise disk_full_error("store the task") from error
-            detail = f"cannot store the task: {error.strerror}"
-            raise BackendError(
-                detail, hint="free space on the state volume", slot="beads", impl="spool"
-            ) from error
-
-    async def _bind_entry(self, entry: SpoolEntry, task_id: str) -> None:
-        """Links the entry to its bead. The bead names the entry already, so a queued task is never
-        rejected here.
-        """
-        try:
-            await self._spool.save(replace(entry, task_id=task_id))
-        except OSError as error:
-            _log.error("spool entry not written", task_id=task_id, reason=str(error))
-
-    async def _create_bead(self, body: TaskBody, entry: SpoolEntry, creator: str) -> Bead:
-        spec = BeadSpec(
-            title=body.spec.name,
-            creator=creator,
-            priority=body.priority,
-            tags=("task",),
-            data=bead_data(body, entry.ref),
-            dedup_key=body.dedup_key,
-            not_before=body.not_before,
-            max_attempts=1000,
-        )
-        try:
-            epic = await self._epic_id()
-            with as_caller(replace(entry.context(), opens_session=True)):
-                bead, created = await self._slots.beads.create_child(epic, spec)
-        except AdapterError:
-            await self._spool.remove(entry.ref)
-            raise
-        if created:
-            await self._bind_entry(entry, bead.id)
-        else:
-            await self._spool.remove(entry.ref)
-        return bead
 
     async def show(self, task_id: str) -> Task:
-        return self._task(await self._bead(task_id))
+        return self._task(await self._epic.bead(task_id))
 
     async def page(self, limit: int, cursor: str | None) -> tuple[list[Task], str | None]:
         """Tasks in order of id."""
-        filter = BeadFilter(parent_id=await self._epic_id())
-        page = await self._slots.beads.list(filter, limit=limit, cursor=cursor)
+        page = await self._epic.page(limit, cursor)
         return [self._task(bead) for bead in page.items], page.next_cursor
 
     async def cancel(self, task_id: str, by: str) -> Task:
@@ -202,13 +141,12 @@ class TaskRunner:
             if (run := self._runs.get(task_id)) is not None:
                 await run.cancel(by)
                 return await self.show(task_id)
-            bead = await self._bead(task_id)
+            bead = await self._epic.bead(task_id)
             if bead.status == "closed":
                 return self._task(bead)
             entry = self._spool.load(spool_ref(bead))
-            owned = (
-                entry is not None and entry.task_id == task_id
-            )  # any caller may write another task's ref into a bead
+            # Any caller may write another task's ref into a bead.
+            owned = entry is not None and entry.task_id == task_id
             context = (
                 entry.context()
                 if entry is not None and owned
@@ -221,7 +159,10 @@ class TaskRunner:
                         task_id, outcome="cancelled", note=note
                     )
             except (AlreadyClaimed, InvalidTransition):
-                if task_id not in self._runs and (await self._bead(task_id)).status != "closed":
+                if (
+                    task_id not in self._runs
+                    and (await self._epic.bead(task_id)).status != "closed"
+                ):
                     raise
                 continue
             if entry is not None and owned:
@@ -231,18 +172,6 @@ class TaskRunner:
     def _task(self, bead: Bead) -> Task:
         run = self._runs.get(bead.id)
         return to_task(bead, run.agent_id if run else None)
-
-    async def _bead(self, task_id: str) -> Bead:
-        bead = await self._slots.beads.show(task_id)
-        if bead.parent_id != await self._epic_id():
-            raise NotFound("cannot find this task", resource="task", id=task_id)
-        return bead
-
-    async def _epic_id(self) -> str:
-        if not self._epic:
-            spec = BeadSpec(title="tasks", creator=self._box, dedup_key=self._epic_key)
-            self._epic = (await self._slots.beads.create_epic(spec))[0].id
-        return self._epic
 
     async def _dispatch(self) -> None:
         """Starts ready tasks after a submission, after an end, and every POLL_SECONDS."""
@@ -265,7 +194,7 @@ class TaskRunner:
         """Removes entries without a bead left by a crash, once."""
         if self._unstarted:
             removed = await remove_orphans(
-                self._slots.beads, await self._epic_id(), self._spool, self._unstarted
+                self._slots.beads, await self._epic.id(), self._spool, self._unstarted
             )
             _log.info("spool swept", orphans=removed)
             self._unstarted = []
@@ -275,20 +204,18 @@ class TaskRunner:
         if free <= 0 or self._stopping or (self._outbox is not None and self._outbox.depth):
             return
         page = await self._slots.beads.ready(
-            parent_id=await self._epic_id(), limit=MAX_RUNNING + len(self._stuck)
+            parent_id=await self._epic.id(), limit=MAX_RUNNING + len(self._stuck)
         )
         busy = self._runs.keys() | self._stuck
         waiting = [
             bead
             for bead in page.items
-            if bead.id not in busy and spool_ref(bead) not in self._submitting
+            if bead.id not in busy and spool_ref(bead) not in self._submissions.refs
         ]
         for bead in waiting[:free]:
             entry = self._spool.load(spool_ref(bead))
-            if entry is None or entry.task_id not in (
-                None,
-                bead.id,
-            ):  # a bead that names the entry of another is not a task
+            # A bead that names the entry of another is not a task.
+            if entry is None or entry.task_id not in (None, bead.id):
                 await self._refuse(bead)
                 continue
             # A run that was started before and did not end keeps its request id, hence its agent:
@@ -328,28 +255,3 @@ class TaskRunner:
         self._jobs.add(job)
         job.add_done_callback(self._jobs.discard)
         job.add_done_callback(log_failures("task runner"))
-
-
-def _epic_key(plan: Plan, paths: Paths) -> str:
-    """Shared beads have an epic for the tasks of each box. Raises AgentboxError without an identity
-    on a full disk.
-    """
-    shared = plan.slots["beads"].use.startswith("external-")
-    return f"{EPIC_KEY}:{load_or_create(paths.slot('mesh')).id}" if shared else EPIC_KEY
-
-
-def _spool_entry(body: TaskBody) -> SpoolEntry:
-    """The spool entry. The time limit is the agent's own, so that agent-host enforces it."""
-    wall = body.spec.limits.wall_seconds
-    limits = replace(
-        body.spec.limits, wall_seconds=min(wall, body.timeout_s) if wall else body.timeout_s
-    )
-    spec = replace(body.spec, limits=limits, stdin="null" if body.input is None else "pipe")
-    input_base64 = None if body.input is None else base64.b64encode(body.input).decode("ascii")
-    return SpoolEntry(
-        ref=uuid7(),
-        spec=spec.to_wire(),
-        timeout_s=body.timeout_s,
-        input=input_base64,
-        attached=body.attached,
-    )
