@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from click import UsageError
 from click.testing import CliRunner, Result
 from support.plans import lock_of, manifest_bytes
 
@@ -34,6 +35,16 @@ def _render(folder: Path, *arguments: str, json_output: bool = False) -> Result:
         ["--manifest", str(folder / "agentbox.toml"), *flags, "render", *arguments],
         standalone_mode=False,
     )
+
+
+def test_a_dash_is_stdout(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No directory of that name is made; there is nothing to compare with."""
+    monkeypatch.chdir(tmp_path)
+    assert _render(folder, "env", "--out", "-").output == _render(folder, "env").output
+    assert not Path("-").exists()
+    refused = _render(folder, "env", "--out", "-", "--check").exception
+    assert isinstance(refused, UsageError)
+    assert "give their directory with --out" in refused.message
 
 
 @pytest.mark.parametrize(

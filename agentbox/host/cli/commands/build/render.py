@@ -88,6 +88,10 @@ def command(
     """
     from agentbox.plan.render.targets import excluded_targets, render
 
+    if out == Path("-"):  # stdout, as other commands have it
+        if check:
+            raise click.UsageError("--check compares with files: give their directory with --out")
+        out = None
     for_box = check and out is None
     if for_box and target not in _BOX_TARGETS:
         raise click.UsageError(
