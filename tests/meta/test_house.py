@@ -13,7 +13,6 @@ MEDIAN = 130
 _WIDTH = "longer since its lines have at most 100 columns; to be split"
 EXCUSED: dict[str, str] = dict.fromkeys(
     (
-        "agentbox/adapters/runtime/lifecycle.py",
         "agentbox/api/tasks/run.py",
         "agentbox/api/tasks/runner.py",
     ),
