@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 
 from agentbox.adapters.runtime.adapter import Clock, Deps, SystemClock
-from agentbox.adapters.runtime.lifecycle_timing import LifecycleTiming
+from agentbox.adapters.runtime.lifecycle.timing import LifecycleTiming
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.slots import Slots, create_slots
 from agentbox.api.auth.authentication import Authenticator

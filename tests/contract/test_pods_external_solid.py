@@ -103,15 +103,16 @@ class TestCommunitySolidServer(PodsContract):
         """After five rounds, and changes nothing."""
         await adapter.write("a", b"[]", content_type=JSON)
         other, rounds = await store.open(), 0
-        real = adapter._put
+        real = adapter._connection.request
 
-        async def late(path, content, kind, wanted):
+        async def late(verb, path, **request):
             nonlocal rounds
-            rounds += 1
-            await other.write("a", b"[%d]" % rounds, content_type=JSON)
-            return await real(path, content, kind, wanted)
+            if verb == "PUT":
+                rounds += 1
+                await other.write("a", b"[%d]" % rounds, content_type=JSON)
+            return await real(verb, path, **request)
 
-        adapter._put = late
+        adapter._connection.request = late
         await expect_error(
             PreconditionFailed, adapter.patch("a", b'[{"op":"add","path":"/-","value":0}]')
         )

@@ -9,17 +9,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CEILING = 300
 MEDIAN = 130
-# path -> why it may be longer; this list must shrink.
-_WIDTH = "longer since its lines have at most 100 columns; to be split"
-EXCUSED: dict[str, str] = dict.fromkeys(
-    (
-        "agentbox/adapters/events/journal/writer.py",
-        "agentbox/adapters/pods/external_solid.py",
-        "agentbox/adapters/pods/local/store.py",
-        "agentbox/adapters/runtime/lifecycle.py",
-    ),
-    _WIDTH,
-)
 
 
 def tracked(*patterns: str) -> list[Path]:
@@ -71,11 +60,9 @@ def test_there_is_something_to_check() -> None:
 
 @each(SOURCES + TESTS + TOOLS + tracked("nix/**.nix", "nix/*.nix", "*.sh", "flake.nix"))
 def test_files_can_be_read_in_one_sitting(path: Path) -> None:
-    """No file is longer than 300 lines unless it is excused by name, and an excuse that is not needed is removed."""
-    too_long = len(path.read_text().splitlines()) > CEILING
-    assert too_long == (name_of(path) in EXCUSED), (
-        f"{name_of(path)}: {len(path.read_text().splitlines())} lines"
-    )
+    """No file is longer than 300 lines."""
+    lines = len(path.read_text().splitlines())
+    assert lines <= CEILING, f"{name_of(path)}: {lines} lines"
 
 
 def test_the_entry_points_stay_thin() -> None:

@@ -7,19 +7,31 @@ from collections.abc import AsyncIterator
 from typing import Any
 from weakref import WeakValueDictionary
 
-import httpx
-
 from agentbox.adapters.pods.json_patch import JSON_PATCH, apply_patch, essence, parse_operations
-from agentbox.adapters.pods.local.bodies import buffered_body, check_cap, resolve_range, slice_body
+from agentbox.adapters.pods.local.bodies import check_cap
 from agentbox.adapters.pods.local_fs import check_content_type
 from agentbox.adapters.pods.object_preconditions import ObjectPreconditions
 from agentbox.adapters.pods.paths import parse_path, valid_names
-from agentbox.adapters.pods.solid.bodies import UploadBody, open_upload
+from agentbox.adapters.pods.solid.bodies import open_upload
 from agentbox.adapters.pods.solid.capabilities import N3_PATCH, SolidCapabilities, probe_server
 from agentbox.adapters.pods.solid.connection import SolidConnection
 from agentbox.adapters.pods.solid.listing import fetch_page
 from agentbox.adapters.pods.solid.members import ContainerMember
-from agentbox.adapters.pods.solid.responses import CONTAINER_TYPE, is_strong, pod_meta, range_start
+from agentbox.adapters.pods.solid.reading import (
+    ACCEPT_ANY,
+    check_ancestors,
+    open_object,
+    open_range,
+    read_meta,
+    read_request,
+)
+from agentbox.adapters.pods.solid.responses import CONTAINER_TYPE, is_strong, pod_meta
+from agentbox.adapters.pods.solid.writing import (
+    condition_headers,
+    put_object,
+    with_current_tag,
+    written_meta,
+)
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, Page, SlotConfig
 from agentbox.adapters.runtime.input_checks import check_range, decode_cursor, encode_cursor
 from agentbox.contracts.pods import LIMIT, PodMeta, PodObject
@@ -32,15 +44,12 @@ from agentbox.core.slot_errors import (
     PermissionDenied,
     PreconditionFailed,
     UnsupportedPatch,
-    ValidationError,
 )
 from agentbox.manifest.slot_options import SolidPodsOptions
 
 DEFAULT_TYPE = "application/octet-stream"
 MAX_PATCH_ATTEMPTS = 5  # of an emulated patch with concurrent writers (P15)
 HEALTH_SECONDS = 1.9
-ByteRange = tuple[int, int | None] | None  # first and last byte
-_ACCEPT_ANY = {"Accept": "*/*"}
 _PATCH_TYPES = {"patch.json": JSON_PATCH, "patch.n3": N3_PATCH}
 
 
@@ -78,7 +87,7 @@ class ExternalSolidPods(Adapter):
                 "HEAD",
                 self._server.health_path,
                 method="health",
-                headers=_ACCEPT_ANY,
+                headers=ACCEPT_ANY,
                 seconds=HEALTH_SECONDS,
             )
         except NotFound:
@@ -101,26 +110,10 @@ class ExternalSolidPods(Adapter):
         self._check_object_path(path)
         kind = check_content_type(content_type)
         async with open_upload(body, self._cap, streamed=self._server.is_box) as content:
-            condition_headers = await self._condition_headers(path, if_match, if_none_match)
-            return await self._put(path, content, kind, condition_headers)
-
-    async def _put(
-        self, path: str, content: UploadBody, kind: str, condition_headers: dict[str, str]
-    ) -> tuple[PodMeta, bool]:
-        headers = {"Content-Type": kind, **content.headers, **condition_headers}
-        try:
-            response = await self._connection.request(
-                "PUT", path, method="write", headers=headers, content=content.body
+            conditions = await condition_headers(
+                self._connection, self._server, path, if_match, if_none_match
             )
-        except PreconditionFailed as error:
-            raise await self._with_tag(path, error) from None
-        except (PermissionDenied, BackendError):
-            if (ancestor := await self._find_object_ancestor(path, "write")) is not None:
-                raise invalid_value("/path", f"is below {ancestor}, which is an object") from None
-            raise
-        return await self._written_meta(
-            path, response, kind, content.size
-        ), response.status_code == httpx.codes.CREATED
+            return await put_object(self._connection, path, content, kind, conditions)
 
     async def read(
         self, path: str, *, byte_range: tuple[int, int | None] | None = None
@@ -129,28 +122,13 @@ class ExternalSolidPods(Adapter):
         the end."""
         self._check_object_path(path)
         if byte_range is None:
-            return await self._open_object(path)
-        first, last = byte_range
-        if first < 0 or (last is not None and last < first):
-            raise invalid_value("/byte_range", "is not a valid range")
-        try:
-            return await self._open_object(path, byte_range, byte_range)
-        except ValidationError:
-            size = (await self.head(path)).size or 0
-            if first >= size:
-                raise invalid_value(
-                    "/byte_range", f"is outside an object of {size} bytes"
-                ) from None
-        # Some servers support neither single bytes nor ranges beyond the end: request more and
-        # slice the result.
-        return await self._open_object(
-            path, byte_range, (min(first, size - 2), size - 1) if size > 1 else None
-        )
+            return await open_object(self._connection, path, self._cap)
+        return await open_range(self._connection, path, byte_range, self._cap)
 
     async def head(self, path: str) -> PodMeta:
         self._connection.check_open()
         parse_path(path, "either")
-        return pod_meta(path, await self._read_request("HEAD", path, "head", _ACCEPT_ANY))
+        return await read_meta(self._connection, path)
 
     async def patch(
         self, path: str, patch: bytes, *, patch_type: str = JSON_PATCH, if_match: str | None = None
@@ -174,8 +152,8 @@ class ExternalSolidPods(Adapter):
                 "PATCH", path, method="patch", headers=headers, content=patch
             )
         except PreconditionFailed as error:
-            raise await self._with_tag(path, error) from None
-        return await self._written_meta(path, response, before.content_type, None)
+            raise await with_current_tag(self._connection, path, error) from None
+        return await written_meta(self._connection, path, response, before.content_type, None)
 
     async def delete(self, path: str, *, if_match: str | None = None) -> None:
         self._connection.check_open()
@@ -184,9 +162,9 @@ class ExternalSolidPods(Adapter):
         try:
             await self._connection.request("DELETE", path, method="delete", headers=headers)
         except PreconditionFailed as error:
-            raise await self._with_tag(path, error) from None
+            raise await with_current_tag(self._connection, path, error) from None
         except (PermissionDenied, BackendError):
-            await self._check_ancestors(path, "delete")
+            await check_ancestors(self._connection, path, "delete")
             raise
 
     async def list(
@@ -232,45 +210,13 @@ class ExternalSolidPods(Adapter):
             modified_at=member.modified_at,
         )
 
-    async def _open_object(
-        self, path: str, byte_range: ByteRange = None, requested: ByteRange = None
-    ) -> PodObject:
-        """Read bodies up to 1 MiB before returning; larger ones are streamed."""
-        response = await self._read_request(
-            "GET", path, "read", {**_ACCEPT_ANY, **_range_header(requested)}
-        )
-        if not response.is_closed and "content-length" in response.headers:
-            meta = pod_meta(path, response)
-            body: AsyncIterator[bytes] = self._connection.stream_body(response, "read")
-        else:
-            content = await self._connection.read_body(response, "read", self._cap)
-            check_cap(len(content), self._cap)
-            meta, body = pod_meta(path, response, len(content)), buffered_body(content)
-        if byte_range is not None:  # the requested part, whatever the server sends
-            start, size = resolve_range(byte_range, meta.size or 0)
-            body = slice_body(body, start - range_start(response), size)
-        return PodObject(meta=meta, body=body)
-
-    async def _read_request(
-        self, verb: str, path: str, method: str, headers: dict[str, str]
-    ) -> httpx.Response:
-        """Send a request that changes nothing. For a path below an object some servers return an
-        arbitrary error."""
-        try:
-            return await self._connection.request(
-                verb, path, method=method, headers=headers, idempotent=True
-            )
-        except (PermissionDenied, BackendError):
-            await self._check_ancestors(path, method)
-            raise
-
     async def _emulate_patch(
         self, path: str, patch_operations: Any, if_match: str | None
     ) -> PodMeta:
         """JSON Patch for servers without it: read, apply, write if unchanged (P15)."""
         last_error = PreconditionFailed(f"cannot patch {path}: it keeps changing", etag=None)
         for _ in range(MAX_PATCH_ATTEMPTS):
-            response = await self._read_request("GET", path, "patch", _ACCEPT_ANY)
+            response = await read_request(self._connection, "GET", path, "patch")
             body = await self._connection.read_body(response, "patch", self._cap)
             check_cap(len(body), self._cap)
             meta = pod_meta(path, response, len(body))
@@ -283,75 +229,15 @@ class ExternalSolidPods(Adapter):
                 )
             try:
                 async with open_upload(patched, self._cap, streamed=True) as content:
+                    conditions = {"If-Match": meta.etag or ""}
                     return (
-                        await self._put(
-                            path, content, meta.content_type, {"If-Match": meta.etag or ""}
+                        await put_object(
+                            self._connection, path, content, meta.content_type, conditions
                         )
                     )[0]
             except PreconditionFailed as error:
                 last_error = error
         raise last_error
-
-    async def _written_meta(
-        self, path: str, response: httpx.Response, kind: str, size: int | None
-    ) -> PodMeta:
-        headers = response.headers
-        if size is None or "etag" not in headers or "last-modified" not in headers:
-            return await self.head(path)
-        modified_at = pod_meta(path, response).modified_at
-        return PodMeta(
-            path=path,
-            kind="object",
-            size=size,
-            content_type=kind,
-            etag=headers["etag"],
-            modified_at=modified_at,
-        )
-
-    async def _condition_headers(
-        self, path: str, if_match: str | None, if_none_match: str | None
-    ) -> dict[str, str]:
-        """Return the condition headers. Some servers create missing objects with `If-Match` or
-        evaluate `If-None-Match` differently; for servers that are not a box the conditions are
-        checked here and sent as the expected state."""
-        headers = {"If-Match": if_match, "If-None-Match": if_none_match}
-        if self._server.is_box or (if_match is None and if_none_match in (None, "*")):
-            return {name: value for name, value in headers.items() if value is not None}
-        try:
-            etag = (await self.head(path)).etag
-        except NotFound:
-            ObjectPreconditions(if_match).check(path, None)
-            return {"If-None-Match": "*"}
-        ObjectPreconditions(if_match, if_none_match).check(path, etag)
-        return {"If-Match": etag or "*"}
-
-    async def _with_tag(self, path: str, error: PreconditionFailed) -> PreconditionFailed:
-        """Return the error with the current tag."""
-        if error.members["etag"] is not None:
-            return error
-        try:
-            etag = (await self.head(path)).etag
-        except NotFound:
-            etag = None
-        return PreconditionFailed(error.message, etag=etag)
-
-    async def _check_ancestors(self, path: str, method: str) -> None:
-        """Raises NotFound for a path below an object."""
-        if await self._find_object_ancestor(path, method) is not None:
-            raise NotFound(f"cannot find {path}", resource="pod", id=path)
-
-    async def _find_object_ancestor(self, path: str, method: str) -> str | None:
-        """Return the ancestor of a path that is an object; None without one."""
-        parts = path.split("/")
-        for depth in range(1, len(parts)):
-            ancestor = "/".join(parts[:depth])
-            if (
-                await self._connection.request_raw(
-                    "HEAD", ancestor, method=method, headers=_ACCEPT_ANY, idempotent=True
-                )
-            ).is_success:
-                return ancestor
-        return None
 
     def _check_object_path(self, path: str) -> None:
         """Check the path of an object. Raises ValidationError for names reserved by the server."""
@@ -365,10 +251,3 @@ class ExternalSolidPods(Adapter):
 
     def _supported_patches(self) -> builtins.list[str]:
         return [kind for name, kind in _PATCH_TYPES.items() if name in self.capabilities]
-
-
-def _range_header(byte_range: ByteRange) -> dict[str, str]:
-    if byte_range is None:
-        return {}
-    first, last = byte_range
-    return {"Range": f"bytes={first}-{'' if last is None else last}"}

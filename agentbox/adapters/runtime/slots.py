@@ -12,8 +12,9 @@ from agentbox.adapters.runtime.adapter import (
     slot_config,
 )
 from agentbox.adapters.runtime.journal import BestEffortJournal
-from agentbox.adapters.runtime.lifecycle import OpenFailed, SlotLifecycle, SlotStatus
-from agentbox.adapters.runtime.lifecycle_timing import LifecycleTiming
+from agentbox.adapters.runtime.lifecycle.opening import OpenFailed
+from agentbox.adapters.runtime.lifecycle.state_machine import SlotLifecycle, SlotStatus
+from agentbox.adapters.runtime.lifecycle.timing import LifecycleTiming
 from agentbox.adapters.runtime.pipeline import Pipeline, PipelineDeps
 from agentbox.adapters.runtime.proxy import proxy_for
 from agentbox.adapters.runtime.spans import NoTracing, Tracing

@@ -6,7 +6,7 @@ import pytest
 from support import tables
 
 from agentbox.adapters.runtime.adapter import SLOTS, Deps, SlotConfig
-from agentbox.adapters.runtime.lifecycle_timing import LifecycleTiming
+from agentbox.adapters.runtime.lifecycle.timing import LifecycleTiming
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.slots import Slots
 from agentbox.core.paths import Paths

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from support.agent_host import AgentHostBox
 
 from agentbox.adapters.runtime.adapter import SLOTS
-from agentbox.adapters.runtime.lifecycle_timing import LifecycleTiming
+from agentbox.adapters.runtime.lifecycle.timing import LifecycleTiming
 from agentbox.contracts.beads import BeadSpec
 from agentbox.contracts.events import NewEvent
 from agentbox.contracts.orchestrator import AgentSpec

@@ -1,6 +1,6 @@
 """The times of the slots' state machine."""
 
-from agentbox.adapters.runtime.lifecycle_timing import LifecycleTiming
+from agentbox.adapters.runtime.lifecycle.timing import LifecycleTiming
 
 
 def test_the_times_of_the_specification():

@@ -6,11 +6,10 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
-from datetime import datetime
 from typing import Any, Literal
 
 from agentbox.adapters.events.journal import chain
-from agentbox.adapters.events.journal.active_file import ActiveFile, journal_failed
+from agentbox.adapters.events.journal.active_file import journal_failed
 from agentbox.adapters.events.journal.batch import (
     AppendJob,
     Batch,
@@ -21,23 +20,12 @@ from agentbox.adapters.events.journal.batch import (
     record_key,
     resolve_jobs,
 )
-from agentbox.adapters.events.journal.foreign_records import SAVE_INTERVAL as MARK_EVERY
-from agentbox.adapters.events.journal.foreign_records import new_drafts, save_origin_heads
+from agentbox.adapters.events.journal.foreign_records import new_drafts
 from agentbox.adapters.events.journal.lock import ReaderCount
 from agentbox.adapters.events.journal.prune import remove_delivered
 from agentbox.adapters.events.journal.recovery import MAX_KEYS, JournalState, key_number
-from agentbox.adapters.events.journal.segments import (
-    CHECKPOINT_INTERVAL,
-    SEALED,
-    JournalSegment,
-    add_checkpoint,
-    day_of,
-    find_segment,
-    next_segment_name,
-    open_at,
-    sync_directory,
-    write_seal,
-)
+from agentbox.adapters.events.journal.segment_appender import SegmentAppender
+from agentbox.adapters.events.journal.segments import day_of, find_segment, open_at
 from agentbox.adapters.runtime.adapter import Clock
 from agentbox.adapters.runtime.agent_quotas import agents_share
 from agentbox.contracts.events import MAX_DATA, Event
@@ -51,8 +39,8 @@ Sync = Literal["group", "always", "interval"]
 
 
 class JournalWriter:
-    """Owns the active segment and the end of the chain. `on_published` is called in this thread
-    after each commit."""
+    """Forms batches of the queued appends and resolves their futures. `on_published` is called in
+    this thread after each commit."""
 
     def __init__(
         self,
@@ -75,19 +63,17 @@ class JournalWriter:
         self._recent = {key_number(key): seq for key, seq in journal.keys}
         journal.keys.clear()
         self._jobs: queue.SimpleQueue[AppendJob | None] = queue.SimpleQueue()
-        self._file = ActiveFile()
-        self._sealing: JournalSegment | None = None  # has its sealing record, but no seal file yet
+        self._appender = SegmentAppender(
+            journal, create_self_draft, self._publish, sync_each=sync != "interval"
+        )
         self._warned = journal.size >= WARN_RATIO * max_size
         self._internal_error: AdapterError | None = None
-        self.durable = journal.head  # the newest record that is synced to disk
-        self._heads_saved_at = journal.head[0]  # the record up to which `origins.json` is complete
         self.readers = ReaderCount()
         self._thread = threading.Thread(target=self._run, name="events-writer", daemon=True)
 
     def start(self) -> None:
         """Open the active segment and start the thread. Raises OSError."""
-        if self._journal.active is not None:
-            self._file.open(self._journal.active.path)
+        self._appender.open()
         self._thread.start()
 
     def put(self, job: AppendJob) -> None:
@@ -131,7 +117,12 @@ class JournalWriter:
     @property
     def failure(self) -> AdapterError | None:
         """The error of all appends until the journal is reopened; None if appends work."""
-        return self._file.failure or self._internal_error
+        return self._appender.file.failure or self._internal_error
+
+    @property
+    def durable(self) -> tuple[int, str]:
+        """The newest record that is synced to disk."""
+        return self._appender.durable
 
     def read_record(self, seq: int) -> Event:
         """Read a record from disk."""
@@ -144,18 +135,16 @@ class JournalWriter:
             jobs, ended = self._next_jobs()
             for group in [jobs] if self._sync != "always" else [[job] for job in jobs]:
                 self._append(group)
-            if self._file.dirty and (
-                ended or time.monotonic() - self._file.synced >= SYNC_INTERVAL
-            ):
+            file = self._appender.file
+            if file.dirty and (ended or time.monotonic() - file.synced >= SYNC_INTERVAL):
                 with suppress(OSError):  # `failure` is raised by every later append
-                    self._sync_file()
-        self._save_origin_heads()
-        self._file.close()
+                    self._appender.sync()
+        self._appender.close()
 
     def _next_jobs(self) -> tuple[list[AppendJob], bool]:
         """Return the queued appends, and whether to stop; none when the interval's sync is due."""
         try:
-            first = self._jobs.get(timeout=SYNC_INTERVAL if self._file.dirty else None)
+            first = self._jobs.get(timeout=SYNC_INTERVAL if self._appender.file.dirty else None)
         except queue.Empty:
             return [], False
         jobs: list[AppendJob] = []
@@ -184,7 +173,7 @@ class JournalWriter:
 
     def _write(self, jobs: Sequence[AppendJob]) -> None:
         completed: Completed = []
-        batch = self._new_batch()
+        batch = self._appender.new_batch()
         for job in jobs:
             if job.discard_through >= 0:
                 self._discard(job.discard_through)
@@ -205,12 +194,8 @@ class JournalWriter:
                     ),
                 )
             )
-        self._commit(batch)
+        self._appender.commit(batch)
         resolve_jobs(completed)
-
-    def _new_batch(self) -> Batch:
-        seq, last = self._journal.head
-        return Batch(seq, last, self._journal.last_ts)
 
     def _admit(self, batch: Batch, job: AppendJob) -> None:
         """Raises the error that prevents the append."""
@@ -227,12 +212,12 @@ class JournalWriter:
         if (
             active is None
             or active.day != day_of(now)
-            or self._file.size + batch.size >= self._segment_size
+            or self._appender.file.size + batch.size >= self._segment_size
         ):
-            self._commit(batch)
+            self._appender.commit(batch)
             resolve_jobs(completed)
-            self._roll(now)
-            batch = self._new_batch()
+            self._appender.roll(now)
+            batch = self._appender.new_batch()
         batch.ts = now
         return batch
 
@@ -259,82 +244,13 @@ class JournalWriter:
         event = self.read_record(seq)
         return event if is_same_record(event, draft) else None
 
-    def _commit(self, batch: Batch) -> None:
-        """Write and sync, then advance the end of the chain. On OSError the end is unchanged."""
-        segment = self._journal.active
-        if not batch.lines or segment is None:
-            return
-        offset_before = self._file.size
-        self._file.write(b"".join(batch.lines))
-        if self._sync != "interval":
-            self._file.sync()
-            self.durable = batch.seq, batch.hash
-        self._journal.size += batch.size
-        self._journal.last_ts = batch.ts
-        for seq, offset in batch.starts:
-            if (seq - segment.first_seq) % CHECKPOINT_INTERVAL == 0:
-                add_checkpoint(segment, seq, offset_before + offset)
-        self._journal.head = batch.seq, batch.hash
-        self._journal.origin_heads.update(batch.origin_heads)
-        if batch.seq - self._heads_saved_at >= MARK_EVERY:
-            self._save_origin_heads()
-        self._cache_keys(batch)
-        self._on_published()
-
-    def _cache_keys(self, batch: Batch) -> None:
+    def _publish(self, batch: Batch) -> None:
+        """Cache the keys of a committed batch."""
         for key, event in batch.keys.items():
             self._recent[key_number(key)] = event.seq
         while len(self._recent) > MAX_KEYS:
             del self._recent[next(iter(self._recent))]
-
-    def _roll(self, moment: datetime) -> None:
-        """Seal the active segment, if any, and start the next one."""
-        previous = self._journal.active
-        if previous is not None and self._file.size:
-            self._seal(previous)
-        self._file.close()
-        if previous is not None and not previous.seal.exists():  # it has no record
-            self._journal.segments.remove(previous)
-            previous.path.unlink()
-        self._journal.active = None
-        last = self._journal.segments[-1].path if self._journal.segments else None
-        seq, prev = self._journal.head
-        new = JournalSegment(
-            self._journal.directory / next_segment_name(day_of(moment), last), seq + 1, prev
-        )
-        self._file.open(new.path)
-        sync_directory(self._journal.directory)
-        self._journal.segments.append(new)
-        self._journal.active = new
-
-    def _seal(self, segment: JournalSegment) -> None:
-        """The sealing record has the time of the previous one, so its day is the segment's."""
-        if self._sealing is not segment:
-            seq, tail = self._journal.head
-            batch = self._new_batch()
-            data = {
-                "first_seq": segment.first_seq,
-                "count": seq - segment.first_seq + 1,
-                "tail_hash": tail,
-            }
-            batch.append(self._create_self_draft(SEALED, data))
-            self._commit(batch)
-            self._sealing = segment
-        if self._file.dirty:
-            self._sync_file()
-        self._save_origin_heads()
-        write_seal(segment, *self._journal.head)
-
-    def _save_origin_heads(self) -> None:
-        """Opening derives the rest from the newest records, so a failure is ignored."""
-        if self._journal.origin_heads and self._heads_saved_at < self._journal.head[0]:
-            with suppress(OSError):
-                save_origin_heads(self._journal.directory, self._journal.origin_heads)
-                self._heads_saved_at = self._journal.head[0]
-
-    def _sync_file(self) -> None:
-        self._file.sync()
-        self.durable = self._journal.head
+        self._on_published()
 
     def _discard(self, seq: int) -> None:
         """The anchor is written before the old files are removed."""

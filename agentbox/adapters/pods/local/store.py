@@ -3,13 +3,11 @@ index.
 
 Order of a write (P8): intent, temporary file beside the object, fsync, rename, fsync of the
 directory, then index and end of the intent in one commit. The next holder of the path's lock
-completes or rolls back the changes of a dead instance.
+completes or rolls back the changes of a dead instance (`reconciler`).
 """
 
-import errno
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -19,21 +17,20 @@ from typing import Literal
 import apsw
 
 from agentbox.adapters.pods.local import index
-from agentbox.adapters.pods.local.bodies import Upload, check_cap, digest_of, etag_of, read_all
-from agentbox.adapters.pods.local.index import DEFAULT_TYPE, Intent, ObjectRow, Quota
+from agentbox.adapters.pods.local.bodies import Upload, check_cap, read_all
+from agentbox.adapters.pods.local.index import Intent, ObjectRow, Quota
 from agentbox.adapters.pods.local.locks import PathLocks
+from agentbox.adapters.pods.local.reconciler import IndexReconciler
 from agentbox.adapters.pods.local.tree import (
     ObjectTree,
     not_found,
     open_file,
-    stat_entry,
+    remove_directory,
     translate_errors,
 )
 from agentbox.adapters.pods.object_preconditions import ObjectPreconditions
-from agentbox.adapters.pods.paths import PodPath, parse_path
+from agentbox.adapters.pods.paths import PodPath
 from agentbox.core.ids import uuid7
-from agentbox.core.records.wire import invalid_value
-from agentbox.core.slot_errors import ContainerNotEmpty, NotFound
 from agentbox.core.storage.damaged_rows import DamagedRows
 from agentbox.core.storage.sqlite import Database
 
@@ -64,7 +61,6 @@ class ObjectStore:
         """`check_loss` is called if the index has objects and the directory has none, before
         anything is created."""
         self._db, self._quota, self.cap, self.damaged = db, quota, cap, damaged
-        self._index_checked = False  # for objects whose path is not valid
         root = directory / "objects"
         if db.read_blocking(index.count_objects) and not (root.is_dir() and any(root.iterdir())):
             check_loss()
@@ -72,9 +68,8 @@ class ObjectStore:
         root.mkdir(mode=0o700, exist_ok=True)
         self.tree = ObjectTree(root)
         self._locks = PathLocks(directory / "locks")
-        for intent in db.read_blocking(lambda db: index.list_intents(db, damaged)):
-            with self._locks.hold(intent.path):
-                self._recover(intent.path)
+        self._reconciler = IndexReconciler(self.tree, db, self._locks, damaged)
+        self._reconciler.recover_all()
 
     def close(self) -> None:
         self.tree.close()
@@ -93,8 +88,8 @@ class ObjectStore:
             os.close(descriptor)
             # a write is between rename and commit, or the file was edited
             with self._locks.hold(path.text):
-                self._recover(path.text)
-                row = self._current_row(dir_fd, path)
+                self._reconciler.recover(path.text)
+                row = self._reconciler.current_row(dir_fd, path)
                 if row is None:
                     raise not_found(path.text)
                 descriptor, status = open_file(dir_fd, path.name, path.text)
@@ -146,11 +141,11 @@ class ObjectStore:
             self.tree.open_directory(path.parts[:-1], path.text) as dir_fd,
         ):
             if path.is_container:
-                _remove_container(dir_fd, path)
+                remove_directory(dir_fd, path.name, path.text)
                 return
             with self._locks.hold(path.text):
-                self._recover(path.text)
-                current = self._current_row(dir_fd, path)
+                self._reconciler.recover(path.text)
+                current = self._reconciler.current_row(dir_fd, path)
                 if current is None:
                     raise not_found(path.text)
                 conditions.check(path.text, current.etag)
@@ -178,8 +173,8 @@ class ObjectStore:
         """Complete a streamed write; the conditions are checked now."""
         digest = pending.upload.sync()
         with self._locks.hold(pending.path.text):
-            self._recover(pending.path.text)
-            current = self._current_row(pending.dir_fd, pending.path)
+            self._reconciler.recover(pending.path.text)
+            current = self._reconciler.current_row(pending.dir_fd, pending.path)
             conditions.check(pending.path.text, current.etag if current else None)
             intent = pending.intent.with_body(digest, pending.upload.size, current)
             self._db.write_blocking(lambda db: index.begin_intent(db, intent, self._quota))
@@ -196,8 +191,8 @@ class ObjectStore:
             self.tree.open_directory(path.parts[:-1], path.text, create=True) as dir_fd,
             self._locks.hold(path.text),
         ):
-            self._recover(path.text)
-            current = self._current_row(dir_fd, path)
+            self._reconciler.recover(path.text)
+            current = self._reconciler.current_row(dir_fd, path)
             conditions.check(path.text, current.etag if current else None)
             body, content_type = produce(current, dir_fd)
             plan = self._create_intent("write", path, content_type)
@@ -232,68 +227,6 @@ class ObjectStore:
             self._db.write_blocking(lambda db: index.end_intent(db, intent.id))
             raise
 
-    def _current_row(self, dir_fd: int, path: PodPath) -> ObjectRow | None:
-        """Return the object's row, updated from the file. The caller holds the lock."""
-        row = self._db.read_blocking(lambda db: index.find(db, path.text))
-        status = stat_entry(dir_fd, path.name, path.text)
-        if status is not None and stat.S_ISDIR(status.st_mode):
-            raise invalid_value("/path", "is a container")
-        if status is None:
-            if row is not None:
-                self._db.write_blocking(lambda db: index.remove(db, path.text))
-            return None
-        if row is not None and row.matches(status):
-            return row
-        if row is None and not self._index_checked:
-            self._index_checked = True
-            self._db.read_blocking(lambda db: index.note_damaged(db, self.damaged))
-        return self._index_file(dir_fd, path, row.content_type if row else DEFAULT_TYPE)
-
-    def _index_file(self, dir_fd: int, path: PodPath, content_type: str) -> ObjectRow:
-        """Index a file that was created or edited manually (P12)."""
-        descriptor, status = open_file(dir_fd, path.name, path.text)
-        try:
-            row = ObjectRow.from_stat(
-                path.text, content_type, etag_of(digest_of(descriptor), content_type), status
-            )
-        finally:
-            os.close(descriptor)
-        self._db.write_blocking(lambda db: index.put(db, row))
-        return row
-
-    def _recover(self, path: str) -> None:
-        """Complete or roll back changes of dead instances. The caller holds the path lock."""
-        for intent in self._db.read_blocking(lambda db: index.list_intents(db, self.damaged, path)):
-            if not self._locks.is_alive(intent.instance):
-                self._recover_intent(intent)
-
-    def _recover_intent(self, intent: Intent) -> None:
-        path = parse_path(intent.path)
-        try:
-            with self.tree.open_directory(path.parts[:-1], path.text) as dir_fd:
-                if stat_entry(dir_fd, intent.temp, path.text) is not None:
-                    os.unlink(intent.temp, dir_fd=dir_fd)
-                    os.fsync(dir_fd)
-                elif intent.op == "write" and intent.etag:
-                    self._recover_file(dir_fd, path, intent)
-                else:
-                    self._current_row(dir_fd, path)
-        except NotFound:
-            self._db.write_blocking(lambda db: index.remove(db, path.text))
-        self._db.write_blocking(lambda db: index.end_intent(db, intent.id))
-
-    def _recover_file(self, dir_fd: int, path: PodPath, intent: Intent) -> None:
-        """Index the file if the intent wrote it; otherwise keep its previous type."""
-        row, status = (
-            self._db.read_blocking(lambda db: index.find(db, path.text)),
-            stat_entry(dir_fd, path.name, path.text),
-        )
-        if status is None or (row is not None and row.matches(status)):
-            return
-        previous_type = row.content_type if row else DEFAULT_TYPE
-        if self._index_file(dir_fd, path, intent.content_type).etag != intent.etag:
-            self._index_file(dir_fd, path, previous_type)
-
 
 @dataclass(frozen=True, slots=True)
 class PendingWrite:
@@ -322,20 +255,3 @@ def _index_written(db: apsw.Connection, row: ObjectRow, intent: Intent) -> None:
 def _index_removed(db: apsw.Connection, intent: Intent) -> None:
     index.remove(db, intent.path)
     index.end_intent(db, intent.id)
-
-
-def _remove_container(dir_fd: int, path: PodPath) -> None:
-    status = stat_entry(dir_fd, path.name, path.text)
-    if status is None or not stat.S_ISDIR(status.st_mode):
-        raise not_found(path.text)
-    try:
-        os.rmdir(path.name, dir_fd=dir_fd)
-    except FileNotFoundError:
-        raise not_found(path.text) from None
-    except OSError as error:
-        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
-            raise
-        raise ContainerNotEmpty(
-            f"cannot delete {path.text}: it is not empty", path=path.text
-        ) from None
-    os.fsync(dir_fd)

@@ -12,6 +12,7 @@ from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import (
     AdapterError,
     BackendError,
+    ContainerNotEmpty,
     NotFound,
     PermissionDenied,
     disk_full_error,
@@ -117,6 +118,22 @@ def open_file(dir_fd: int, name: str, path: str) -> tuple[int, os.stat_result]:
         os.close(descriptor)
         raise access_denied(path)
     return descriptor, status
+
+
+def remove_directory(dir_fd: int, name: str, path: str) -> None:
+    """Remove an empty directory. Raises NotFound, ContainerNotEmpty, PermissionDenied."""
+    status = stat_entry(dir_fd, name, path)
+    if status is None or not stat.S_ISDIR(status.st_mode):
+        raise not_found(path)
+    try:
+        os.rmdir(name, dir_fd=dir_fd)
+    except FileNotFoundError:
+        raise not_found(path) from None
+    except OSError as error:
+        if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+            raise
+        raise ContainerNotEmpty(f"cannot delete {path}: it is not empty", path=path) from None
+    os.fsync(dir_fd)
 
 
 def is_plain_file(status: os.stat_result) -> bool:

@@ -11,12 +11,11 @@ from typing import Any, Literal
 import structlog
 
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
-from agentbox.adapters.runtime.inflight import InFlight
-from agentbox.adapters.runtime.lifecycle_timing import LifecycleTiming
+from agentbox.adapters.runtime.lifecycle.inflight import InFlight
+from agentbox.adapters.runtime.lifecycle.opening import OpenFailed, open_instance
+from agentbox.adapters.runtime.lifecycle.timing import LifecycleTiming
 from agentbox.adapters.runtime.off import Off
 from agentbox.adapters.runtime.registry import resolve
-from agentbox.core.deadline import Deadline
-from agentbox.core.slot_errors import AdapterError
 from agentbox.manifest.declarations.options import Options
 
 State = Literal["new", "connecting", "ready", "down", "off", "closed"]
@@ -36,10 +35,6 @@ class SlotStatus:
     since: datetime
     detail: str = ""
     retry_at: float | None = None
-
-
-class OpenFailed(Exception):
-    """An instance could not be opened. The text is the reason, without credentials."""
 
 
 # (lifecycle, event type, event data)
@@ -126,7 +121,7 @@ class SlotLifecycle:
             await asyncio.gather(self._task, return_exceptions=True)
         previous, self._serving = self._serving, self._fallback()
         self._set_state("closed")
-        await self._close(previous, self._timing.close)
+        await self._inflight.close(previous, self._timing.close)
 
     async def _run(self) -> None:
         while True:
@@ -171,12 +166,12 @@ class SlotLifecycle:
         self._set_status("connecting", "")  # before calls of an exclusive store are refused
         if previous.exclusive:
             self._serving = self._fallback()
-            await self._close(previous, self._timing.close)
+            await self._inflight.close(previous, self._timing.close)
         if cfg.use == "off":
             self._serving = self._off(cfg, self._deps)
             self._set_state("off")
             self._set_status("off", "")
-            await self._close(previous, self._timing.close)
+            await self._inflight.close(previous, self._timing.close)
         else:
             await self._retry_connect()
 
@@ -190,7 +185,9 @@ class SlotLifecycle:
         self._set_state("connecting")
         previous = self._serving
         try:
-            instance, health = await self._open_instance()
+            instance, health = await open_instance(
+                self.cfg, self._deps, self._timing, self._inflight
+            )
         except OpenFailed as error:
             await self._go_down(str(error))
             raise
@@ -201,38 +198,7 @@ class SlotLifecycle:
         self._on_change(
             self, "slot.ready", {"slot": self.cfg.slot, "impl": self.cfg.use, "state": health.state}
         )
-        await self._close(previous, self._timing.close)
-
-    async def _open_instance(self) -> tuple[Adapter, Health]:
-        """Open an instance and check its health. A failed instance is closed before OpenFailed is
-        raised."""
-        instance = resolve(self.cfg.slot, self.cfg.use)(self.cfg, self._deps)
-        outcome = "error"
-        try:
-            async with asyncio.timeout(self._timing.open):
-                await self._deps.before_open(self.cfg.slot)
-                await instance.open(Deadline.after(self._timing.open))
-                health = await instance.health()
-            if health.state == "down":
-                raise OpenFailed(health.detail)
-            outcome = "ok"
-            return instance, health
-        except OpenFailed:
-            raise
-        except TimeoutError as error:
-            outcome = "timeout"
-            raise OpenFailed(f"it did not open within {self._timing.open:g} s") from error
-        except AdapterError as error:
-            raise OpenFailed(error.message) from error
-        except OSError as error:
-            raise OpenFailed(f"cannot open it: {error.strerror or type(error).__name__}") from error
-        except Exception as error:
-            log.exception("slot.open.bug", slot=self.cfg.slot, impl=self.cfg.use)
-            raise OpenFailed("internal error; see the traceback in the log") from error
-        finally:
-            self._deps.metrics.opened.labels(self.cfg.slot, self.cfg.use, outcome).inc()
-            if outcome != "ok":
-                await self._close(instance, self._timing.failed_close)
+        await self._inflight.close(previous, self._timing.close)
 
     async def _check_health(self) -> None:
         """Check the health of the instance once."""
@@ -265,7 +231,7 @@ class SlotLifecycle:
         self._on_change(
             self, "slot.down", {"slot": self.cfg.slot, "impl": self.cfg.use, "reason": reason}
         )
-        await self._close(previous, self._timing.close)
+        await self._inflight.close(previous, self._timing.close)
 
     def _fallback(self) -> Adapter:
         """Return an instance of the `off` class: as configured, or with reason "down"."""
@@ -279,15 +245,6 @@ class SlotLifecycle:
             since=status.since if status else None,
             retry_at=status.retry_at if status else None,
         )  # type: ignore[call-arg]
-
-    async def _close(self, instance: Adapter, seconds: float) -> None:
-        """Wait for calls in flight for half of the time, then close."""
-        await self._inflight.wait_idle(instance, seconds / 2)
-        try:
-            async with asyncio.timeout(seconds / 2):
-                await instance.close()
-        except TimeoutError:
-            log.error("slot.close.late", slot=self.cfg.slot, impl=instance.impl, seconds=seconds)
 
     def _report_health(self, health: Health) -> None:
         self._set_status("degraded" if health.state == "degraded" else "ok", health.detail)

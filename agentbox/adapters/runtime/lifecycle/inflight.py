@@ -1,14 +1,18 @@
-"""Calls in progress per instance, so that an instance is not closed during a call."""
+"""Calls in progress per instance, and closing an instance after its calls."""
 
 import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import structlog
+
 from agentbox.adapters.runtime.adapter import Adapter
+
+log = structlog.get_logger()
 
 
 class InFlight:
-    """Counts the calls of each instance."""
+    """Counts the calls of each instance and closes it after them."""
 
     def __init__(self) -> None:
         self._count: dict[Adapter, int] = {}
@@ -38,3 +42,14 @@ class InFlight:
         except TimeoutError:
             return False
         return True
+
+    async def close(self, instance: Adapter, seconds: float) -> None:
+        """Wait for the calls of the instance for half of the time, then close it."""
+        await self.wait_idle(instance, seconds / 2)
+        try:
+            async with asyncio.timeout(seconds / 2):
+                await instance.close()
+        except TimeoutError:
+            log.error(
+                "slot.close.late", slot=instance.cfg.slot, impl=instance.impl, seconds=seconds
+            )

@@ -1,0 +1,1 @@
+"""The lifecycle of a slot: opening, monitoring, replacing and closing its instance."""
