@@ -17,8 +17,10 @@ def sealed() -> Iterator[Sealed]:
         yield running
 
 
-def test_each_program_killed_ten_times(sealed: Sealed) -> None:
-    """Each required program, killed ten times: agent-host and gateway are named in `/ready` every
+def test_each_program_killed_again_and_again(
+    sealed: Sealed, request: pytest.FixtureRequest
+) -> None:
+    """Each required program, killed three times, ten with `--full`: agent-host and gateway are named in `/ready` every
     time, the API answers nothing or 503 until its first check; each within 5 s, however soon the
     program is running again."""
     port = sealed.plan.api.port
@@ -31,7 +33,7 @@ def test_each_program_killed_ten_times(sealed: Sealed) -> None:
 
     kills = {"agent-host": partial(names, "agent-host"), "gateway": partial(names, "gateway")}
     for program, fell in {**kills, "management-api": lambda: not sealed.ready()}.items():
-        for _ in range(10):
+        for _ in range(10 if request.config.option.full else 3):
             pid = sealed.pid(program)
             (
                 sealed.box.paths.starts_dir / program

@@ -85,6 +85,7 @@ async def lab(tmp_path):
     await made.close()
 
 
+@pytest.mark.sampled(2)  # of what depends on the way: both halves of this one run it whole
 @pytest.mark.transport
 class TestForwarded(OrchestratorContract):
     pass

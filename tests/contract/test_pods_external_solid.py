@@ -42,6 +42,11 @@ class TestCommunitySolidServer(PodsContract):
         """Three pages; a thousand take the server long."""
         return 1000 if full else 200
 
+    @pytest.fixture
+    def updaters(self, full):
+        """A round of each, and each round changes one: the requests are as many as the square."""
+        return 32 if full else 12
+
     async def fill(self, store, adapter, paths):
         """As files: a thousand requests take the server half a minute."""
         for path in paths:

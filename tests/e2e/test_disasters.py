@@ -55,21 +55,20 @@ def fill(folder: Path) -> None:
     assert b"No space left" in full.stderr
 
 
-@pytest.mark.parametrize("key", ["api.port", "observability.metrics_port"])
-def test_a_port_of_another_program(other: Desk, told: Told, key: str) -> None:
+def test_a_port_of_another_program(other: Desk, told: Told) -> None:
     """Exit 7, naming the key, the port and the program; the second `up`, when it is free, works."""
-    port = other.port if key == "api.port" else other.port + 1
-    with socket.socket() as taken:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(("127.0.0.1", port))
-        taken.listen()
-        ran = other("up")
-    sentence, _ = ran.error()
-    assert ran.code == 7
-    assert f"{key} = {port}" in sentence
-    assert "process " in sentence
-    assert other.status() == {"state": "off"}
-    told(f"A port is taken: {key}", other, ran)
+    for key, port in (("api.port", other.port), ("observability.metrics_port", other.port + 1)):
+        with socket.socket() as taken:
+            taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            taken.bind(("127.0.0.1", port))
+            taken.listen()
+            ran = other("up")
+        sentence, _ = ran.error()
+        assert ran.code == 7
+        assert f"{key} = {port}" in sentence
+        assert "process " in sentence
+        assert other.status() == {"state": "off"}
+        told(f"A port is taken: {key}", other, ran)
 
 
 def test_a_port_of_another_box(box: Desk, other: Desk, told: Told) -> None:
@@ -119,17 +118,17 @@ BROKEN_MANIFESTS = {
 }
 
 
-@pytest.mark.parametrize(("what", "content"), BROKEN_MANIFESTS.items(), ids=BROKEN_MANIFESTS.keys())
-def test_a_corrupt_manifest(box: Desk, told: Told, what: str, content: bytes) -> None:
+def test_a_corrupt_manifest(box: Desk, told: Told) -> None:
     """Exit 1 with the position of each finding; the running box is not touched."""
     before = box.container()["State"]["StartedAt"]
-    box.manifest.write_bytes(content)
-    ran = box("up")
-    assert ran.code == 1
-    assert ran.error()[0].startswith(f"cannot use {box.manifest}: ")
-    assert ran.err.startswith(f"{box.manifest}:")
-    told(f"The manifest is corrupt: {what}", box, ran)
-    assert box.container()["State"]["StartedAt"] == before
+    for what, content in BROKEN_MANIFESTS.items():
+        box.manifest.write_bytes(content)
+        ran = box("up")
+        assert ran.code == 1, what
+        assert ran.error()[0].startswith(f"cannot use {box.manifest}: ")
+        assert ran.err.startswith(f"{box.manifest}:")
+        told(f"The manifest is corrupt: {what}", box, ran)
+        assert box.container()["State"]["StartedAt"] == before, what
 
 
 def test_a_manifest_that_is_not_there(box: Desk, told: Told) -> None:
@@ -189,27 +188,23 @@ def test_a_full_state_folder(other: Desk, told: Told) -> None:
         other.down()
 
 
-@pytest.mark.parametrize("where", ["read-only", "a file", "closed"])
-def test_a_state_folder_that_cannot_be_written(
-    other: Desk, told: Told, tmp_path: Path, where: str
-) -> None:
+def test_a_state_folder_that_cannot_be_written(other: Desk, told: Told, tmp_path: Path) -> None:
     """Exit 3, naming the directory and AGENTBOX_STATE_DIR."""
     folder = tmp_path / "there"
     other.environment["AGENTBOX_STATE_DIR"] = str(folder)
-    if where == "a file":
-        folder.write_text("")
-        ran = other("up")
-    elif where == "closed":
-        other.environment["AGENTBOX_STATE_DIR"] = "/proc/agentbox"
-        ran = other("up")
-    else:
-        with mounted("tmpfs", "ro", folder):
-            ran = other("up")
+    with mounted("tmpfs", "ro", folder):
+        ran = {"read-only": other("up")}
+    folder.rmdir()
+    folder.write_text("")
+    ran["a file"] = other("up")
+    other.environment["AGENTBOX_STATE_DIR"] = "/proc/agentbox"
+    ran["closed"] = other("up")
     other.environment.clear()
-    assert ran.code == 3
-    assert "cannot make the state directory" in ran.error()[0]
-    assert "AGENTBOX_STATE_DIR" in ran.error()[1]
-    told(f"The state folder cannot be written: {where}", other, ran)
+    for where, found in ran.items():
+        assert found.code == 3, where
+        assert "cannot make the state directory" in found.error()[0]
+        assert "AGENTBOX_STATE_DIR" in found.error()[1]
+        told(f"The state folder cannot be written: {where}", other, found)
 
 
 def test_a_read_only_project(box: Desk, told: Told, tmp_path: Path) -> None:

@@ -28,6 +28,7 @@ def box(desk: Desk) -> Desk:
     return desk
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("stage", "how"), tuple(zip(STAGES, random.Random(SEED).sample(HOWS, len(HOWS)), strict=True))
 )

@@ -19,8 +19,13 @@ from harness.process import ProcessBox
 from skipping import no_other_skip
 
 ENGINES = ("docker", "process")
+EITHER = [
+    "docker",
+    pytest.param("process", marks=pytest.mark.sampled(4, family="process engine")),
+]
+"""Each test with docker; without `--full` one in four of all of them with the process engine too."""
 LOCK = Path(tempfile.gettempdir()) / "agentbox-runtime-contract.lock"
-READ_ONLY = ("running_docker", "running_process", "running")
+READ_ONLY = ("running_docker", "running_process", "running", "loaded")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -42,8 +47,9 @@ def _turn(item: pytest.Item) -> int:
     names = set(getattr(item, "fixturenames", ()))
     if not names & set(READ_ONLY):
         return 2
-    engine = item.callspec.params.get("running", "") if hasattr(item, "callspec") else ""
-    return int("running_process" in names or engine == "process")
+    params = item.callspec.params if hasattr(item, "callspec") else {}
+    engines = {params.get("running"), params.get("loaded")}
+    return int("running_process" in names or "process" in engines)
 
 
 @pytest.fixture(scope="session")
@@ -88,7 +94,7 @@ def process_box(pool: Pool) -> Iterator[Callable[..., ProcessBox]]:
     pool.clear()
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=EITHER)
 def make_box(request: pytest.FixtureRequest, pool: Pool) -> Iterator[Callable[..., Box]]:
     """Creates boxes under each engine in turn (columns D and H)."""
     yield lambda **options: pool.fresh(request.param, **options)
@@ -110,4 +116,10 @@ def running_process(pool: Pool) -> ProcessBox:
 @pytest.fixture(params=ENGINES)
 def running(request: pytest.FixtureRequest, pool: Pool) -> Box:
     """A ready box of each engine in turn that tests share; they do not change it."""
+    return pool.shared(request.param)
+
+
+@pytest.fixture(params=EITHER)
+def loaded(request: pytest.FixtureRequest, pool: Pool) -> Box:
+    """The same, for tests that keep it busy for long."""
     return pool.shared(request.param)

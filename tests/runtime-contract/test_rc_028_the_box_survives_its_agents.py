@@ -142,21 +142,21 @@ def worst(samples: list[float], share: float) -> float:
 
 @pytest.mark.timed
 @pytest.mark.parametrize("flood", FLOODS)
-def test_rc_028(running: Box, flood: str) -> None:
+def test_rc_028(loaded: Box, flood: str) -> None:
     """One flood at a time; nothing else runs beside it."""
-    survives(running, flood)
+    survives(loaded, flood)
 
 
 @pytest.mark.timed
-def test_rc_028_two_agents_of_the_default_limits(running: Box) -> None:
+def test_rc_028_two_agents_of_the_default_limits(loaded: Box) -> None:
     """Each creates as many processes of eight threads as it may: `/livez` is within its bound, and
     `agent stop` works."""
-    before, programs = running.wait_ready(), of_its_own(running)
-    with client_of(running) as client:
+    before, programs = loaded.wait_ready(), of_its_own(loaded)
+    with client_of(loaded) as client:
 
         def measured() -> tuple[list[float], list[float]]:
             hogs = [
-                client.agents.spawn(python_spec(running, THREADS, name=f"flood-{side}"))
+                client.agents.spawn(python_spec(loaded, THREADS, name=f"flood-{side}"))
                 for side in ("a", "b")
             ]
             try:
@@ -168,7 +168,7 @@ def test_rc_028_two_agents_of_the_default_limits(running: Box) -> None:
                     lambda: _were_denied(client, hogs), 20, "they meet what all agents may have"
                 )
                 return livez(
-                    f"http://127.0.0.1:{API_PORT}", SECONDS, running.folder / "livez.json"
+                    f"http://127.0.0.1:{API_PORT}", SECONDS, loaded.folder / "livez.json"
                 ), []
             finally:
                 for hog in hogs:
@@ -181,14 +181,14 @@ def test_rc_028_two_agents_of_the_default_limits(running: Box) -> None:
 
         probes, _neighbour = best_of(measured, RUNS)
     keep(
-        f"flood-two-agents-livez-{running.engine}",
+        f"flood-two-agents-livez-{loaded.engine}",
         "/livez, the fastest 99 %",
         "ms",
         probes,
         LIVEZ_MS,
     )
-    assert of_its_own(running) == programs
-    assert running.wait_ready()["boot_id"] == before["boot_id"]
+    assert of_its_own(loaded) == programs
+    assert loaded.wait_ready()["boot_id"] == before["boot_id"]
     assert min(worst(run, 0.99) for run in probes) <= LIVEZ_MS, "the API is kept waiting"
 
 

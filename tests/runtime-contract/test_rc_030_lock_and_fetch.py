@@ -121,28 +121,26 @@ def test_rc_030_wheel_no_longer_served(locked: Checkout, mirror: Mirror) -> None
     assert "moved 1, added 0, removed 0" in started(locked, "build")
 
 
-@pytest.mark.parametrize("flags", [(), ("--locked",)])
 @pytest.mark.parametrize("pattern", ["perl_*_amd64.deb", "uvicorn-*.whl"])
-def test_rc_030_other_bytes(
-    locked: Checkout, mirror: Mirror, pattern: str, flags: tuple[str, ...]
-) -> None:
+def test_rc_030_other_bytes(locked: Checkout, mirror: Mirror, pattern: str) -> None:
     """A file whose bytes are not the locked ones is rejected with 4, named, and not stored."""
     served = mirror.file(pattern)
     data = bytearray(served.read_bytes())
     data[-1] ^= 1
     served.write_bytes(data)
-    said = locked.run("build", *flags, code=4)
-    assert re.search(
-        r"cannot accept \S+: its SHA-256 is [0-9a-f]{12}…, the lock has [0-9a-f]{12}…", said
-    )
-    assert "The mirror or the network changed it." in said
     row = next(row for row in parse_lock(locked.lock).entries() if row.name in pattern)
-    assert not list((locked.cache / "files").glob(f"{row.sha256}*"))
+    for flags in ((), ("--locked",)):
+        said = locked.run("build", *flags, code=4)
+        assert re.search(
+            r"cannot accept \S+: its SHA-256 is [0-9a-f]{12}…, the lock has [0-9a-f]{12}…", said
+        )
+        assert "The mirror or the network changed it." in said
+        assert not list((locked.cache / "files").glob(f"{row.sha256}*"))
 
 
 def test_rc_030_offline(locked: Checkout, mirror: Mirror) -> None:
     """Offline with some files missing: exit 4, how many, how much and which. With all of them no
-    network is used."""
+    network is used. `lock` exits with 4 too and leaves the lock unchanged."""
     mirror.stop()
     for arguments in (("fetch", "--offline"), ("fetch",), ("build",), ("build", "--locked")):
         said = locked.run(*arguments, code=4)
@@ -150,18 +148,14 @@ def test_rc_030_offline(locked: Checkout, mirror: Mirror) -> None:
             r"cannot fetch \d+ of \d+ files \(0\.3 MB\): no network\. Missing: ", said
         ), said
         assert "Connect to the network, or use `agentbox fetch --from DIR`." in said
-
-
-def test_rc_030_lock_without_network(locked: Checkout, mirror: Mirror) -> None:
-    """`lock` without network exits with 4 and the old lock unchanged."""
     before = locked.lock.read_bytes()
-    mirror.stop()
     locked.run("lock", "--upgrade", code=4)
     assert locked.lock.read_bytes() == before
 
 
 def test_rc_030_everything_at_hand(locked: Checkout, mirror: Mirror) -> None:
-    """Once fetched, nothing is requested from the network, not even by a build without --offline."""
+    """Once fetched, nothing is requested from the network, not even by a build without --offline;
+    --locked continues without any Debian mirror."""
     first = locked.run("fetch")
     total = re.search(r"added (\d+) of (\d+) files", first)
     assert total
@@ -172,6 +166,7 @@ def test_rc_030_everything_at_hand(locked: Checkout, mirror: Mirror) -> None:
     said = f"all {total[2]} files are in the store; no network needed"
     assert said in locked.run("fetch")
     assert said in locked.run("fetch", "--offline")
+    locked.use(None)
     assert re.search(r"^  fetch +unchanged ", started(locked, "build", "--locked"), re.MULTILINE)
 
 
@@ -227,13 +222,6 @@ def test_rc_030_without_debian_mirror(checkout: Checkout) -> None:
     assert "cannot resolve Debian packages: no Debian mirror is configured for apt" in checkout.run(
         "lock", code=3
     )
-
-
-def test_rc_030_files_at_hand_need_no_apt(locked: Checkout) -> None:
-    """With every file in the store, --locked continues without any Debian mirror."""
-    locked.run("fetch")
-    locked.use(None)
-    assert re.search(r"^  fetch +unchanged", started(locked, "build", "--locked"), re.MULTILINE)
 
 
 def test_rc_030_system_not_covered(locked: Checkout) -> None:

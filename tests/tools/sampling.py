@@ -88,12 +88,15 @@ def _needs_no_transport(item: pytest.Item) -> bool:
 
 
 def _family(item: pytest.Item) -> tuple[tuple[str, ...], int] | None:
-    """What an item is sampled with, and one in how many of them runs. A class's mark is about the tests that the class
-    inherits: those that it defines itself are its own, and all run."""
+    """What an item is sampled with, and one in how many of them runs: the cases of its test, or all of the `family` that
+    its mark names. A class's mark is about the tests that the class inherits: those that it defines itself are its own,
+    and all run. What `transport` leaves out is in no family."""
+    if _needs_no_transport(item):
+        return None
     for node, mark in item.iter_markers_with_node("sampled"):
         if isinstance(node, pytest.Class) and item.originalname in vars(node.obj):  # type: ignore[attr-defined]
             continue
-        name = node.nodeid.partition("[")[0]
+        name = mark.kwargs.get("family", node.nodeid.partition("[")[0])
         each = mark.kwargs.get("each", ())
         values = [str(attrgetter(key)(SimpleNamespace(**item.callspec.params))) for key in each]  # type: ignore[attr-defined]
         return (name, *values), int(mark.args[0])

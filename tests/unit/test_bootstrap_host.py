@@ -83,6 +83,7 @@ def test_an_environment_is_made_once_and_then_kept(checkout: Path, tmp_path: Pat
     assert make(checkout).stderr == ""
 
 
+@pytest.mark.sampled(3)  # each makes an environment, which takes seconds
 @pytest.mark.parametrize("way", ["copied", "a release before", "linked"])
 def test_an_environment_of_another_checkout_is_made_anew(
     checkout: Path, tmp_path: Path, way: str

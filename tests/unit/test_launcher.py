@@ -19,8 +19,8 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     found = tmp_path_factory.mktemp("chëckout")
     for name in ("agentbox.sh", "requirements.host", "agentbox.toml", "agentbox.lock"):
         shutil.copy(CHECKOUT / name, found / name)
-    for name in ("agentbox", "schema", "config"):
-        shutil.copytree(CHECKOUT / name, found / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("agentbox", "schema", "config"):  # with the compiled modules: they stay valid
+        shutil.copytree(CHECKOUT / name, found / name)
     share_environment(found)
     return found
 

@@ -82,9 +82,14 @@ class LauncherLoop:
         poll = select.poll()
         poll.register(self.commands, select.POLLIN)
         poll.register(self.signal_fd, select.POLLIN)
+        polled_fd = -1  # of the disk scanner
         while True:
-            if (scanner_fd := self.disk.fileno()) >= 0:
-                poll.register(scanner_fd, select.POLLIN)
+            if (scanner_fd := self.disk.fileno()) != polled_fd:
+                if polled_fd >= 0:  # closed: `poll` would return at once, for ever
+                    poll.unregister(polled_fd)
+                if scanner_fd >= 0:
+                    poll.register(scanner_fd, select.POLLIN)
+                polled_fd = scanner_fd
             ready = {fd for fd, _ in poll.poll(self._poll_timeout())}
             if self.signal_fd.fileno() in ready:
                 self.signal_fd.recv(_DATAGRAM)

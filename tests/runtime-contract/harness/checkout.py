@@ -28,10 +28,8 @@ class Checkout:
 
     def __init__(self, folder: Path, mirror: Mirror) -> None:
         self.folder, self.source = folder, folder / "checkout"
-        for name in ("agentbox", "config", "schema"):
-            shutil.copytree(
-                _REPOSITORY / name, self.source / name, ignore=shutil.ignore_patterns("__pycache__")
-            )
+        for name in ("agentbox", "config", "schema"):  # with the compiled modules: they stay valid
+            shutil.copytree(_REPOSITORY / name, self.source / name)
         for feature in (self.source / "config/features").iterdir():
             if feature.name not in ("core.toml", "build.toml"):
                 feature.unlink()

@@ -34,6 +34,13 @@ class Clauses(Suite):
 @pytest.mark.transport
 class TestFurther(Clauses):
     def test_own(self): pass
+FAMILY = pytest.mark.sampled(4, family="second engine")
+@pytest.mark.parametrize("second", ["first", pytest.param("second", marks=FAMILY)])
+@pytest.mark.parametrize("n", range(2))
+def test_both(n, second): pass
+@pytest.mark.parametrize("second", ["first", pytest.param("second", marks=FAMILY)])
+@pytest.mark.parametrize("n", range(2))
+def test_both_again(n, second): pass
 """
 
 
@@ -96,6 +103,13 @@ def test_a_sample_is_of_its_seed_and_leaves_no_family_out(matrix: Path) -> None:
     } <= set(found)
 
 
+def test_a_family_is_of_several_tests(matrix: Path) -> None:
+    """One in four of all that name it; those without the mark all run."""
+    found = [name for name in collected(matrix) if "test_both" in name]
+    assert len([name for name in found if name.endswith("second]")]) == 1
+    assert len([name for name in found if name.endswith("first]")]) == 4
+
+
 def test_a_further_transport_runs_what_depends_on_it(matrix: Path) -> None:
     """Of what its class inherits; and what it defines itself."""
     found = [name for name in collected(matrix) if name.startswith("TestFurther")]
@@ -104,7 +118,7 @@ def test_a_further_transport_runs_what_depends_on_it(matrix: Path) -> None:
 
 def test_everything_runs_when_it_is_asked_for(matrix: Path) -> None:
     """With `--full`, with `-k`, or named itself."""
-    assert len(collected(matrix, "--full")) == 40 + 6 + 1 + 4 + 3 + 5
+    assert len(collected(matrix, "--full")) == 40 + 6 + 1 + 4 + 3 + 5 + 8
     assert len(collected(matrix, "-k", "test_many")) == 40
     assert len(collected(matrix, of="::test_many")) == 40
 

@@ -107,6 +107,14 @@ def test_programs_of_this_suite_obey_signals() -> None:
         assert not int(shown.stdout, 16) & 1 << number - 1, number.name
 
 
+def test_suites_keep_compiled_modules(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the environment of the command says: else each program compiles them again."""
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    asked = ("python", "-c", "import sys; sys.exit(sys.dont_write_bytecode)")
+    (result,) = Runner(tmp_path, lambda result: None).run([[Suite("one", programs=(asked,))]])
+    assert result.passed
+
+
 def test_what_failed_or_was_skipped_is_named_at_the_end(tmp_path: Path) -> None:
     """A test that fails, one whose fixture does and one that is skipped, each with its reason;
     timed ones are not in it."""

@@ -52,12 +52,25 @@ def _imports(path: Path) -> Iterator[str]:
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("import_module"):
+        elif isinstance(node, ast.Call) and _called(node.func).endswith("import_module"):
             yield from (
                 arg.value
                 for arg in node.args[:1]
                 if isinstance(arg, ast.Constant) and isinstance(arg.value, str)
             )
+
+
+def _called(function: ast.expr) -> str:
+    """The last name of what is called."""
+    return str(getattr(function, "attr", getattr(function, "id", "")))
+
+
+@cache
+def imported_here() -> set[str]:
+    """By agentbox."""
+    return imported(
+        path for path in (CHECKOUT / "agentbox").rglob("*.py") if "testing" not in path.parts
+    )
 
 
 def sources(name: str) -> list[Path]:
@@ -67,8 +80,7 @@ def sources(name: str) -> list[Path]:
 
 def test_each_has_an_importer() -> None:
     """From the imports of agentbox, then through the sources of the imported distributions."""
-    here = [path for path in (CHECKOUT / "agentbox").rglob("*.py") if "testing" not in path.parts]
-    importer = dict.fromkeys((imported(here) & locked()) | set(NOT_IMPORTED), "agentbox")
+    importer = dict.fromkeys((imported_here() & locked()) | set(NOT_IMPORTED), "agentbox")
     todo = sorted(set(importer) - {"numpy"})  # numpy is large and has no dependencies
     while todo and locked() - set(importer):
         name = todo.pop()
@@ -82,12 +94,9 @@ def test_each_has_an_importer() -> None:
 
 def test_what_is_named_unused_is_neither_imported_nor_locked() -> None:
     """Finds an entry that a later import makes wrong, or that nothing declares any more."""
-    here = imported(
-        path for path in (CHECKOUT / "agentbox").rglob("*.py") if "testing" not in path.parts
-    )
     for name, dependencies in read_project(CHECKOUT).unused.items():
         declared = {
             canonicalize_name(Requirement(need).name) for need in distribution(name).requires or []
         }
         assert set(dependencies) <= declared, name
-        assert not set(dependencies) & here, name
+        assert not set(dependencies) & imported_here(), name

@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from typing import Any
 
 import pytest
@@ -16,7 +17,7 @@ from agentbox.manifest.features.loader import enabled_features
 from agentbox.manifest.features.model import Feature, Gate
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.keys import keys, map_paths
-from agentbox.manifest.load import load, parse
+from agentbox.manifest.load import Manifest, load, parse
 from agentbox.manifest.rules._retired import RELEASED, RETIRED
 from agentbox.manifest.rules.context import InvalidValue, RuleContext, RuleInput
 from agentbox.manifest.rules.discovery import Rule, discover
@@ -27,6 +28,7 @@ SMALLEST = {
     "adapters": {"pods": {"use": "off"}, "memory": {"use": "off"}},
 }
 RULES = list(discover().values())
+ALL_CASES = tuple(cases())
 
 
 def laid_over(base: dict[str, Any], top: dict[str, Any]) -> dict[str, Any]:
@@ -160,12 +162,12 @@ def test_only_rules_about_the_environment() -> None:
 
 def reading(rule: Rule, data: bytes, arguments: dict[str, Any]) -> set[str]:
     """The keys that a rule reads in one manifest."""
-    manifest = parse(data, "x")
+    manifest, enabled = read_once(data)
     features = arguments.get("features", FEATURES)
     given = RuleInput(
         manifest,
         features,
-        enabled_features(manifest, features),
+        enabled if features is FEATURES else enabled_features(manifest, features),
         arguments.get("lock"),
         arguments.get("environment"),
         tuple(arguments.get("systems", ())),
@@ -184,9 +186,16 @@ def reading(rule: Rule, data: bytes, arguments: dict[str, Any]) -> set[str]:
     return whole.keys_read.union(*(view.keys_read for view in views))
 
 
+@cache
+def read_once(data: bytes) -> tuple[Manifest, Any]:
+    """A manifest and its enabled features: each rule reads the same ones."""
+    manifest = parse(data, "x")
+    return manifest, enabled_features(manifest, FEATURES)
+
+
 def inputs(rule: Rule) -> Iterator[tuple[bytes, dict[str, Any]]]:
     """The cases of all rules: they also reach what a rule reads only in some situations."""
-    for case in cases():
+    for case in ALL_CASES:
         if case.code != "E000":
             yield case.manifest.encode(), {"environment": {}}
     for side in ("bad", "good"):

@@ -64,8 +64,8 @@ def waiting(launcher: LauncherClient, pair: list[Process]) -> bool:
 async def test_an_idle_launcher_keeps_no_process_ready(
     launcher: LauncherClient, launch: Launch
 ) -> None:
-    """The preforked reaper and the disk scanner have exited; the next agents start and are still
-    scanned."""
+    """The preforked reaper and the disk scanner have exited, and the launcher sleeps; the next
+    agents start and are still scanned."""
     pid = launcher.pid or 0
     for _ in range(3):
         await wait_until(lambda: not tree.quick_descendants(pid), "none is left")
@@ -75,6 +75,12 @@ async def test_an_idle_launcher_keeps_no_process_ready(
         )
         assert await over(agent) == signal.SIGTERM
     await wait_until(lambda: not tree.quick_descendants(pid), "none is left")
+    await wait_until(lambda: sleeps(pid), "it waits, and uses no processor")
+
+
+def sleeps(pid: int) -> bool:
+    row = tree.read_process(pid)
+    return row is not None and row.state == "S"
 
 
 async def pair_of(launcher: LauncherClient) -> list[Process]:

@@ -12,13 +12,15 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import IO
+from typing import IO, Final
 
 from agentbox.core.mount_namespace import preexec_function
-from agentbox.core.paths import CHECKOUT
+from agentbox.core.paths import CHECKOUT, environment
 from agentbox.host.cli.suites.catalogue import Suite
 from agentbox.host.cli.suites.report import SuiteResult, read_result
 
+_NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"
+"""Not for the suites: their many programs would each compile the same modules again."""
 _HANDLED_BY_DEFAULT = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM)
 
 
@@ -115,6 +117,7 @@ class Runner:
             process = subprocess.Popen(
                 command,
                 cwd=CHECKOUT,
+                env={key: value for key, value in environment().items() if key != _NO_BYTECODE},
                 start_new_session=True,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
