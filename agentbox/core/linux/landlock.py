@@ -58,7 +58,10 @@ LAUNCHER_COOKIE: Final = (
     int.from_bytes(os.urandom(8), "little"),
 )
 
-_libc = ctypes.CDLL(None, use_errno=True)
+_syscall = ctypes.CDLL(None, use_errno=True).syscall
+_syscall.argtypes = (
+    *(ctypes.c_long, *(ctypes.c_void_p,) * 4, *(ctypes.c_ulong,) * 2),
+)  # declared once: starting an agent adds about forty rules
 
 
 class PathRule(NamedTuple):
@@ -170,15 +173,9 @@ def _rights(letters: str) -> int:
 
 
 def _call(number: int, *arguments: bytes | int | None) -> int:
-    registers = (*map(_to_register, arguments), *(ctypes.c_long(0),) * (4 - len(arguments)))
-    result: int = _libc.syscall(
-        ctypes.c_long(number), *registers, *map(ctypes.c_ulong, LAUNCHER_COOKIE)
-    )
+    registers = (*arguments, *(None,) * (4 - len(arguments)))
+    result: int = _syscall(number, *registers, *LAUNCHER_COOKIE)
     if result < 0:
         code = ctypes.get_errno()
         raise OSError(code, f"Landlock: {os.strerror(code)}")
     return result
-
-
-def _to_register(argument: bytes | int | None) -> ctypes.c_long | bytes | None:
-    return ctypes.c_long(argument) if isinstance(argument, int) else argument

@@ -8,7 +8,7 @@ the read (proc(5)): sufficient for a signal.
 import contextlib
 import os
 import signal
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Container, Iterable, Iterator
 from typing import NamedTuple
 
 PAGE_SIZE = os.sysconf("SC_PAGE_SIZE")  # bytes, the unit of `Process.rss`
@@ -82,21 +82,17 @@ def read_thread(number: int) -> Process | None:
         os.close(stat_fd)
     # proc(5): the name (2) is in parentheses and may contain any character; then state (3),
     # ppid (4), session (6), threads (20), starttime (22), vsize (23), rss (24).
-    fields = text[text.rindex(b")") + 2 :].split()
-    start_ticks, rss, thread_count, session, size = (
-        int(fields[index]) for index in (19, 21, 17, 3, 20)
-    )
-    foreign = owner != os.geteuid()
+    fields = text[text.rindex(b")") + 2 :].split(None, 22)
     return Process(
         number,
         int(fields[1]),
         fields[0].decode("ascii"),
-        start_ticks,
-        rss,
-        thread_count,
-        session,
-        size,
-        foreign,
+        start_ticks=int(fields[19]),
+        rss=int(fields[21]),
+        threads=int(fields[17]),
+        session=int(fields[3]),
+        size=int(fields[20]),
+        foreign=owner != os.geteuid(),
     )
 
 
@@ -120,11 +116,11 @@ def thread_ids(pid: int) -> list[int]:
         return []
 
 
-def scan() -> ProcessTable:
-    """Every process of this pid namespace."""
+def scan(omit: Container[int] = ()) -> ProcessTable:
+    """Every process of this pid namespace but those in `omit`: roots whose own row is not used."""
     names = os.listdir("/proc")  # noqa: PTH208 - a Path for each costs more than the scan
-    processes = (read_process(int(name)) for name in names if name.isdecimal())
-    return {row.pid: row for row in processes if row is not None}
+    pids = (int(name) for name in names if name.isdecimal())
+    return {pid: row for pid in pids if pid not in omit and (row := read_process(pid)) is not None}
 
 
 def descendants(table: ProcessTable, roots: Collection[int]) -> list[Process]:

@@ -199,7 +199,7 @@ class DiskScanner:
             return False
         members = {
             reaper: [row.procfs_id for row in rows]
-            for reaper, rows in tree.descendants_by_root(tree.scan(), due).items()
+            for reaper, rows in tree.descendants_by_root(tree.scan(omit=self._trees), due).items()
         }
         crossed = False
         for reaper in self._by_bytes_written(due, members):

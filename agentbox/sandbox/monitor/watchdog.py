@@ -73,7 +73,7 @@ class Watchdog:
         `pause`.
         """
         started = time.process_time()
-        table = tree.scan()
+        table = tree.scan(omit=trees)
         nearest = 0.0
         for ended in self._watched.keys() - trees.keys():
             del self._watched[ended]
