@@ -35,7 +35,7 @@ COMMANDS = {
 # Files below agentbox/host/cli that write to a stream themselves, and what they write.
 WRITERS = {
     "output.py": "the printer", "agent_output.py": "the printer of bytes", "stdio.py": "opens them", "progress_bars.py": "bars",
-    "manifest_diff.py": "the manifest's text", "validation.py": "the manifest's text",
+    "manifest_diff.py": "the manifest's text", "validation_run.py": "the manifest's text",
     "commands/agents/agent.py": "an error, made plain", "commands/box/doctor.py": "JSON and JUnit", "commands/data/events.py": "the log view",
     "commands/box/logs.py": "the log view", "commands/agents/task_output.py": "a sentence of its own", "stages/prerequisites.py": "a question",
 }  # fmt: skip

@@ -5,7 +5,7 @@ import contextlib
 import time
 from collections.abc import AsyncIterator, Callable
 
-from agentbox.box.readiness.evaluator import STALLED, Evaluator, Verdict
+from agentbox.box.readiness.evaluator import STALLED, Evaluator, ReadinessVerdict
 from agentbox.box.readiness.requirement import Requirement
 from agentbox.box.readiness.requirements.adapters import AdaptersRequirement
 from agentbox.core.background.daemon_threads import DaemonThreadRunner
@@ -163,7 +163,7 @@ async def test_an_evaluator_that_does_not_come_round_is_named() -> None:
     with contextlib.suppress(asyncio.CancelledError):
         await task
     now = 10.5
-    verdict: Verdict = evaluator.verdict
+    verdict: ReadinessVerdict = evaluator.verdict
     assert (verdict.ready, verdict.since, verdict.missing) == (False, None, (STALLED,))
 
 

@@ -15,8 +15,8 @@ WRITER = """
 import sys
 from pathlib import Path
 from agentbox.core.paths import Paths
-from agentbox.box.supervision.boot_event_log import BootLog
-log = BootLog(Paths(Path(sys.argv[1])), "boot")
+from agentbox.box.supervision.boot_event_log import BootEventLog
+log = BootEventLog(Paths(Path(sys.argv[1])), "boot")
 for number in range(100):
     log.emit("CapabilityValidated", capability=str(number), ms=1)
 """
