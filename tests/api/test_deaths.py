@@ -20,9 +20,9 @@ def sealed() -> Iterator[Sealed]:
 def test_each_program_killed_again_and_again(
     sealed: Sealed, request: pytest.FixtureRequest
 ) -> None:
-    """Each required program, killed three times, ten with `--full`: agent-host and gateway are named in `/ready` every
-    time, the API answers nothing or 503 until its first check; each within 5 s, however soon the
-    program is running again."""
+    """Each required program, killed three times, ten with `--full`: agent-host and gateway are
+    named in `/ready` every time, the API answers nothing or 503 until its first check; each within
+    5 s, however soon the program is running again."""
     port = sealed.plan.api.port
 
     def names(program: str) -> bool:

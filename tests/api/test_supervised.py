@@ -27,15 +27,15 @@ def sealed() -> Iterator[Sealed]:
 
 
 @pytest.fixture(scope="module")
-def standing() -> Iterator[Sealed]:
+def shared_box() -> Iterator[Sealed]:
     """One for the tests that change nothing."""
     with started(plan()) as running:
         yield running
 
 
-def test_a_sealed_box_is_ready_and_says_why(standing: Sealed) -> None:
+def test_a_sealed_box_is_ready_and_says_why(shared_box: Sealed) -> None:
     """The body of a ready answer, member by member; the evidence is the sentinel's own hash."""
-    body = ask(standing.plan.api.port, "GET /ready HTTP/1.1").json()
+    body = ask(shared_box.plan.api.port, "GET /ready HTTP/1.1").json()
     members = "ready since requirements degraded boot_id plan_digest checked_at evidence"
     assert list(body) == members.split()
     assert body["requirements"] == [
@@ -47,13 +47,13 @@ def test_a_sealed_box_is_ready_and_says_why(standing: Sealed) -> None:
     assert (
         body["evidence"]["sandbox"]["passed"] == body["evidence"]["sandbox"]["rules"] == len(RULES)
     )
-    assert body["plan_digest"] == standing.plan.digest
-    completed = standing.box.events("BootstrapCompleted")[-1]
+    assert body["plan_digest"] == shared_box.plan.digest
+    completed = shared_box.box.events("BootstrapCompleted")[-1]
     assert body["evidence"]["sentinel_sha256"] == completed["sentinel_sha256"]
     # Ready waits for what is required; a slot that is not may still be opening.
-    until(lambda: standing.client.health().status == "ok")
-    assert standing.client.health().programs["agent-host"] == "RUNNING"
-    meta = standing.client.meta()
+    until(lambda: shared_box.client.health().status == "ok")
+    assert shared_box.client.health().programs["agent-host"] == "RUNNING"
+    meta = shared_box.client.meta()
     assert meta.boot["id"] == body["boot_id"]
     assert meta.boot["elapsed_seconds"] > 0
 
@@ -210,9 +210,9 @@ def test_stopping_the_api_alone_ends_no_agent(sealed: Sealed) -> None:
     assert sealed.box.events("ShutdownCompleted") == []
 
 
-def test_metrics_tell_the_boot(standing: Sealed) -> None:
+def test_metrics_tell_the_boot(shared_box: Sealed) -> None:
     """Phases in seconds, starts by program, readiness and each requirement."""
-    port = standing.plan.observability.metrics_port
+    port = shared_box.plan.observability.metrics_port
 
     def samples() -> dict[str, float]:
         lines = ask(port, "GET /metrics HTTP/1.1").body.decode().splitlines()
@@ -261,11 +261,11 @@ def test_a_slow_slot_holds_ready_and_not_livez() -> None:
         )
 
 
-def test_a_second_box_on_the_volume_is_told(standing: Sealed) -> None:
+def test_a_second_box_on_the_volume_is_told(shared_box: Sealed) -> None:
     """Another API on the same state: exit 7 and a sentence; the first one is not disturbed."""
-    env = {"AGENTBOX_PREFIX": str(standing.box.paths.prefix), "PATH": "/usr/bin:/bin"}
+    env = {"AGENTBOX_PREFIX": str(shared_box.box.paths.prefix), "PATH": "/usr/bin:/bin"}
     argv = [sys.executable, "-I", "-m", "agentbox.api"]
     done = subprocess.run(argv, env=env, capture_output=True, timeout=20, check=False)
     assert done.returncode == 7
     assert b"another box has it locked" in done.stderr
-    assert standing.ready()
+    assert shared_box.ready()

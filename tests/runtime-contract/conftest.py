@@ -23,7 +23,7 @@ EITHER = [
     "docker",
     pytest.param("process", marks=pytest.mark.sampled(4, family="process engine")),
 ]
-"""Each test with docker; without `--full` one in four of all of them with the process engine too."""
+"""Each test runs with docker, and without `--full` one in four with the process engine too."""
 LOCK = Path(tempfile.gettempdir()) / "agentbox-runtime-contract.lock"
 READ_ONLY = ("running_docker", "running_process", "running", "loaded")
 

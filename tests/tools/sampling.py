@@ -88,9 +88,9 @@ def _needs_no_transport(item: pytest.Item) -> bool:
 
 
 def _family(item: pytest.Item) -> tuple[tuple[str, ...], int] | None:
-    """What an item is sampled with, and one in how many of them runs: the cases of its test, or all of the `family` that
-    its mark names. A class's mark is about the tests that the class inherits: those that it defines itself are its own,
-    and all run. What `transport` leaves out is in no family."""
+    """What an item is sampled with, and one in how many of them runs: the cases of its test, or all
+    of the `family` that its mark names. A class's mark is about the tests that it inherits; those
+    that it defines itself all run. What `transport` leaves out is in no family."""
     if _needs_no_transport(item):
         return None
     for node, mark in item.iter_markers_with_node("sampled"):

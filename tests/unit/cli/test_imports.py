@@ -58,7 +58,8 @@ def test_a_valid_manifest_costs_few_imports() -> None:
         "agentbox.manifest.features",
         "agentbox.manifest.rules", "agentbox.manifest.schema", "agentbox.manifest.tables", "agentbox.policy",
         "agentbox.policy.limits", "agentbox.policy.patterns", "agentbox.core.canonical", "agentbox.core.data_files",
-        "agentbox.core.errors", "agentbox.core.files.atomic_text", "agentbox.core.paths", "agentbox.core.visible_text",
+        "agentbox.core.errors", "agentbox.core.files.atomic_text", "agentbox.core.paths",
+        "agentbox.core.visible_text",
     }  # fmt: skip
     assert count <= 310, count
 

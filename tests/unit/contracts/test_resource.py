@@ -157,7 +157,15 @@ def test_members_that_are_no_arguments_are_in_the_request() -> None:
             "remove has no argument for {number} of its path",
         ),
         (
-            (SEND, read("list", "GET /x", extra=(operation.RequestMember(name="size", annotation=int),)), REMOVE),
+            (
+                SEND,
+                read(
+                    "list",
+                    "GET /x",
+                    extra=(operation.RequestMember(name="size", annotation=int),),
+                ),
+                REMOVE,
+            ),
             "list sends size twice",
         ),
         (

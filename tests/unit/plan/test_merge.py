@@ -60,7 +60,8 @@ def _deltas(
     capabilities: st.SearchStrategy[str],
 ) -> st.SearchStrategy[list[SecurityExceptionPlan]]:
     one = st.builds(
-        SecurityExceptionPlan, key=_WORDS, reason=st.just("because it must"), tmpfs=_tuples(tmpfs), volumes=_tuples(volumes),
+        SecurityExceptionPlan, key=_WORDS, reason=st.just("because it must"),
+        tmpfs=_tuples(tmpfs), volumes=_tuples(volumes),
         devices=_tuples(_WORDS), group_add=_tuples(_WORDS), cap_add=_tuples(capabilities),
         device_requests=_tuples(_DEVICES), runtime=st.sampled_from(["", "nvidia"]), seccomp=st.sampled_from(["", "wide"]),
     )  # fmt: skip
@@ -236,8 +237,9 @@ def test_what_would_undo_the_baseline_is_refused_by_name(
     asked: dict[str, object], said: str
 ) -> None:
     """Though no rule was checked before."""
+    delta = SecurityExceptionPlan(key="desktop", reason="", **asked)  # type: ignore[arg-type]
     with pytest.raises(PlanError, match=said):
-        merge(baseline(plan_of()), [SecurityExceptionPlan(key="desktop", reason="", **asked)])  # type: ignore[arg-type]
+        merge(baseline(plan_of()), [delta])
 
 
 def test_a_tmpfs_of_the_baseline_may_only_grow() -> None:

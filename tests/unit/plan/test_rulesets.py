@@ -164,10 +164,21 @@ def test_only_programs_of_agentbox_read_its_token() -> None:
 def test_an_exception_gives_devices_to_all_and_volumes_to_its_own_feature() -> None:
     """A directory that the operator adds to the desktop belongs to the desktop."""
     given = (
-        SecurityExceptionPlan(key="desktop", reason="x", volumes=(VolumePlan(source="a", target="/data"), VolumePlan(source="b", target="/ro", read_only=True))),
-        SecurityExceptionPlan(key="gpu-cuda", reason="x", device_requests=(Device(driver="nvidia", count=-1, capabilities=("gpu",)),)),
+        SecurityExceptionPlan(
+            key="desktop",
+            reason="x",
+            volumes=(
+                VolumePlan(source="a", target="/data"),
+                VolumePlan(source="b", target="/ro", read_only=True),
+            ),
+        ),
+        SecurityExceptionPlan(
+            key="gpu-cuda",
+            reason="x",
+            device_requests=(Device(driver="nvidia", count=-1, capabilities=("gpu",)),),
+        ),
         SecurityExceptionPlan(key="gpu-rocm", reason="x", devices=("/dev/kfd", "/dev/dri")),
-    )  # fmt: skip
+    )
     session, notebook = (
         _rulesets("desktop_x11", given)["desktop-session"],
         _rulesets("jupyter", given)["jupyter"],
