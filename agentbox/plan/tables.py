@@ -64,6 +64,7 @@ class AgentPlan:
     command: tuple[str, ...]
     args: tuple[str, ...]
     protocol: Literal["oneshot", "stdio", "acp"]
+    preset: str  # name of a file in config/agents, "" = none
     profile: str
     provider: str  # name in [providers], "" = no model
     env: tuple[str, ...]

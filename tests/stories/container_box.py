@@ -51,6 +51,7 @@ env_var = "{secret}"
 
 [agents.{name}]
 command = {command}
+preset = "{preset}"
 provider = "of-{name}"
 profile = "netted"
 llm.max_tokens = 1000000  # of {name}
@@ -165,9 +166,13 @@ def _address() -> str:
 
 def _table(agent: Agent, address: str) -> str:
     url = agent.base.replace("{url}", f"http://{address}:{PORTS[agent.name]}")
-    command = agent.command.replace("{program}", agent.name)
     return _AGENT.format(
-        name=agent.name, kind=agent.kind, url=url, secret=SECRETS[agent.name], command=command
+        name=agent.name,
+        kind=agent.kind,
+        url=url,
+        secret=SECRETS[agent.name],
+        command=agent.command(agent.name),
+        preset=agent.preset,
     )
 
 

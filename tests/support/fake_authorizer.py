@@ -37,6 +37,7 @@ class FakeAuthorizer:
         self.refusals: list[tuple[str, Layer, str]] = []
         self.approval_requests: list[tuple[str, str, str, dict[str, Any]]] = []
         self.approves = False
+        self.decided: asyncio.Event | None = None  # approvals wait for it
         self._agents: dict[str, Authorization] = {}
         self._waiters: dict[str, asyncio.Future[None]] = {}
 
@@ -119,6 +120,8 @@ class FakeAuthorizer:
     ) -> None:
         """Denies unless `approves` is set. Raises AccessDenied."""
         self.approval_requests.append((caller.agent_id, kind, value, dict(parameters)))
+        if self.decided is not None:
+            await self.decided.wait()
         if not self.approves:
             raise AccessDenied(f"approval {kind}", "the request needs an approval")
 

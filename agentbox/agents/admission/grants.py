@@ -46,6 +46,7 @@ def resolve_policy(draft: Draft, inputs: AdmissionInputs) -> Draft:
             grant_set,
             agent=spec.agent,
             provider=table.provider,
+            preset=table.preset,
             approval_required=table.approval_required,
             children=table.children,
             env=table.env,

@@ -16,8 +16,10 @@ from agentbox.agents.runs.confinement import (
     resolve_program,
     workspace_path,
 )
+from agentbox.agents.runs.preset_settings import render_settings, write_settings
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, open_directory
 from agentbox.core.slot_errors import SpawnError
+from agentbox.manifest.features.presets import presets
 from agentbox.policy.rights import gateway_environment
 from agentbox.sandbox.launcher.orphans import MARK
 from agentbox.sandbox.spec import Launch
@@ -34,6 +36,7 @@ def build_launch(
     directory = resolve_in_box(config.paths, home.agent_dir(config.paths, entry.agent_id))
     try:
         home_dir, temp = home.create(directory)
+        _write_preset_settings(entry, config, home_dir)
         workspace = workspace_path(entry, config) if branch is None else branch.work
         os.close(
             open_directory(
@@ -83,6 +86,14 @@ def build_launch(
         tmp=limits.tmp or 0,
         branch_disk=_disk_capacity(limits.branch_disk, branch),
     )
+
+
+def _write_preset_settings(entry: AgentRecord, config: HostConfig, home_dir: Path) -> None:
+    """Raises OSError."""
+    if preset := presets().get(entry.grant_set.preset):
+        gateway = gateway_environment.gateway_url(config.gateway_port)
+        model = gateway_environment.model_url(config.gateway_port, entry.grant_set.provider)
+        write_settings(home_dir, render_settings(preset, gateway=gateway, model=model))
 
 
 def _disk_capacity(limit: int | None, branch: Branch | None) -> int:

@@ -1,7 +1,7 @@
 """`/mcp`: the agent API's tools over MCP, streamable HTTP (modelcontextprotocol.io/specification).
 
-Each message is one POST and each response one JSON body, without streams and sessions, as the
-protocol allows.
+Each message is one POST, and the response one JSON body. A client that asks for the progress of a
+call gets a stream if it takes longer than a second. There are no sessions.
 """
 
 import json
@@ -13,18 +13,27 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from agentbox import __version__
-from agentbox.gateway.agent_api import jsonrpc
+from agentbox.core.records.json_input import read_json
+from agentbox.gateway.agent_api import jsonrpc, mcp_progress, mcp_stateless
 from agentbox.gateway.agent_api.api import AgentApi
 from agentbox.gateway.agent_api.app import frame_limit, identify, read_body, respond
 from agentbox.gateway.agent_api.errors import (
     INVALID_PARAMS,
+    INVALID_REQUEST,
     METHOD_NOT_FOUND,
     AgentApiError,
 )
 from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
 from agentbox.policy.rights.authorization import Authorization
 
-VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
+HANDSHAKE_VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
+"""Revisions that begin with `initialize`."""
+VERSIONS: Final = (mcp_stateless.REVISION, *HANDSHAKE_VERSIONS)
+_OFFER: Final[dict[str, Any]] = {
+    "capabilities": {"tools": {"listChanged": False}},
+    "instructions": "Beads are work items, pods are files, memory holds searchable notes. "
+    "Everything belongs to this agent.",
+}
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _FORBIDDEN_ORIGIN: Final = "this origin is not allowed: browser pages may not call the agent API"
 
@@ -57,13 +66,42 @@ class McpEndpoint:
         origin = request.headers.get("origin")
         if origin is not None and not _is_loopback(origin):
             return respond(_error(_FORBIDDEN_ORIGIN), 403)
-        if request.headers.get("mcp-protocol-version", VERSIONS[0]) not in VERSIONS:
-            message = f"unsupported protocol version: use one of {', '.join(VERSIONS)}"
-            return respond(_error(message), 400)
         caller = identify(self._agent_api, request)
         body = await read_body(request, frame_limit(caller))
+        version = request.headers.get("mcp-protocol-version", HANDSHAKE_VERSIONS[0])
+        if version not in HANDSHAKE_VERSIONS or mcp_stateless.has_envelope(_decode(body)):
+            return await self._call_stateless(caller, request, body)
         response = await jsonrpc.handle(body, partial(self._call, caller))
         return respond(response, 200 if response else 202)
+
+    async def _call_stateless(
+        self, caller: Authorization, request: Request, body: bytes
+    ) -> Response:
+        """A request of the revision without a handshake."""
+        message = _decode(body)
+        if isinstance(message, list):
+            refusal = AgentApiError(INVALID_REQUEST, "this revision has no batches of requests")
+            return respond(jsonrpc.encode_error(refusal), 400)
+        if isinstance(message, dict) and "id" not in message:
+            return _acknowledge(request)
+        status = 400  # unless the message is a request
+
+        async def call(method: str, params: Any) -> Any:
+            nonlocal status
+            try:
+                mcp_stateless.check_unique(request.headers.raw)
+                mcp_stateless.check_envelope(message, request.headers, VERSIONS)
+                status = 200
+                return mcp_stateless.complete(await self._serve(caller, method, params))
+            except AgentApiError as error:
+                status = mcp_stateless.HTTP_STATUS.get(error.number, 200)
+                raise
+
+        response = jsonrpc.handle(body, call)
+        token = mcp_progress.token(request, message) if isinstance(message, dict) else None
+        if token is not None:
+            return await mcp_progress.respond_with_progress(response, token, lambda: status)
+        return respond(await response, status)
 
     async def _call(self, caller: Authorization, method: str, params: Any) -> Any:
         arguments = params if isinstance(params, dict) else {}
@@ -71,9 +109,17 @@ class McpEndpoint:
             return _initialize_result(arguments)
         if method == "ping" or method.startswith("notifications/"):
             return {}
+        return await self._serve(caller, method, arguments)
+
+    async def _serve(self, caller: Authorization, method: str, arguments: Any) -> Any:
+        """The methods that all revisions share, with the members that the newest requires: clients
+        of others ignore them."""
+        if method == "server/discover":
+            return {**_discover_result(), **mcp_stateless.CACHED}
         if method == "tools/list":
             with self._agent_api.rate_limit.acquire(caller.agent_id):
-                return {"tools": [_describe_tool(tool) for tool in self._allowed_tools(caller)]}
+                tools = [_describe_tool(tool) for tool in self._allowed_tools(caller)]
+            return {"tools": tools, **mcp_stateless.CACHED}
         if method == "tools/call":
             return await self._call_tool(caller, arguments)
         raise AgentApiError(
@@ -112,12 +158,31 @@ class McpEndpoint:
 def _initialize_result(params: dict[str, Any]) -> dict[str, Any]:
     requested = params.get("protocolVersion")
     return {
-        "protocolVersion": requested if requested in VERSIONS else VERSIONS[0],
-        "capabilities": {"tools": {"listChanged": False}},
+        "protocolVersion": requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[0],
         "serverInfo": {"name": "agentbox", "version": __version__},
-        "instructions": "Beads are work items, pods are files, memory holds searchable notes. "
-        "Everything belongs to this agent.",
+        **_OFFER,
     }
+
+
+def _discover_result() -> dict[str, Any]:
+    return {"supportedVersions": list(VERSIONS), **_OFFER}
+
+
+def _acknowledge(request: Request) -> Response:
+    """A notification of the revision without a handshake, which has none that a server acts on."""
+    version = request.headers.get("mcp-protocol-version")
+    if version != mcp_stateless.REVISION:
+        unsupported = mcp_stateless.unsupported_version(version, VERSIONS)
+        return respond(jsonrpc.encode_error(unsupported), 400)
+    return respond(None, 202)
+
+
+def _decode(body: bytes) -> Any:
+    """The message; None if it is not JSON."""
+    try:
+        return read_json(body)
+    except ValueError:
+        return None
 
 
 def _describe_tool(tool: Tool) -> dict[str, Any]:

@@ -80,6 +80,13 @@ class AgentTable:
         "acp: Agent Client Protocol, refused until a release has it (E606).",
         when=ENABLED,
     )
+    preset: Literal["", "claude-code", "codex", "gemini-cli", "opencode"] = key(
+        "",
+        "live",
+        doc="The agent CLI whose settings are written into its HOME before each start: model "
+        'endpoint, tools of the box, no updates and telemetry; "" = none.',
+        when=ENABLED,
+    )
     profile: Name = key("sandboxed", "live", doc="Built-in profile or policy name.", when=ENABLED)
     provider: NameOrNone = key(
         "", "live", doc='The model endpoint put in its environment; "" = none.', when=ENABLED

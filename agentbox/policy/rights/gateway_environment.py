@@ -19,7 +19,7 @@ def agent_environment(
     provider by name. The only secret is the
     agent's own token.
     """
-    gateway = f"http://127.0.0.1:{port}"
+    gateway = gateway_url(port)
     variables = {"AGENTBOX_URL": gateway, "AGENTBOX_TOKEN": token}
     if any(
         grant.right.mode == "allow" and "connect" in grant.right.operations
@@ -28,8 +28,18 @@ def agent_environment(
         proxy = gateway.replace("://", f"://agent:{token}@")
         variables |= dict.fromkeys(_PROXIES, proxy) | dict.fromkeys(_DIRECT, _LOOPBACK)
     if (kind := provider_kinds.get(grant_set.provider)) is not None:
-        variables |= _model_variables(kind, f"{gateway}/llm/{grant_set.provider}", token)
+        variables |= _model_variables(kind, model_url(port, grant_set.provider), token)
     return variables
+
+
+def gateway_url(port: int) -> str:
+    """The only address of an agent."""
+    return f"http://127.0.0.1:{port}"
+
+
+def model_url(port: int, provider: str) -> str:
+    """Where agents reach that provider of models, without the version of its protocol."""
+    return f"{gateway_url(port)}/llm/{provider}"
 
 
 def _model_variables(kind: str, base: str, token: str) -> dict[str, str]:

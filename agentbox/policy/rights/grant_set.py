@@ -84,6 +84,7 @@ class GrantSet:
     root: str = ""
     grants: tuple[Grant, ...] = ()
     provider: str = ""
+    preset: str = ""  # settings of an agent CLI
     budget: Budget | None = None
     approval_required: tuple[str, ...] = ()
     children: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ from support.fake_authorizer import right
 from support.gateway_fixture import TOKEN, GatewayFixture
 
 from agentbox.client import AgentApiClient, AgentApiDenied, AgentApiUnreachable, AsyncAgentApiClient
-from agentbox.gateway.agent_api.mcp import BY_NAME, VERSIONS
+from agentbox.gateway.agent_api.mcp import BY_NAME, HANDSHAKE_VERSIONS
 from agentbox.gateway.connections.connection_quota import MAX_PER_AGENT
 
 
@@ -159,8 +159,8 @@ async def test_mcp(agent_api: GatewayFixture) -> None:
     says so."""
     client = Mcp(agent_api)
     for requested, expected in (
-        *((version, version) for version in VERSIONS),
-        ("1999-01-01", VERSIONS[0]),
+        *((version, version) for version in HANDSHAKE_VERSIONS),
+        ("1999-01-01", HANDSHAKE_VERSIONS[0]),
     ):
         output = (
             await client.post(

@@ -3,12 +3,13 @@
 from typing import Any
 
 import httpx2
-from mcp import ClientSession
+from mcp import Client, ClientSession
 from mcp.client.streamable_http import streamable_http_client
 from support.fake_authorizer import right
 from support.gateway_fixture import TOKEN, GatewayFixture
 
-from agentbox.gateway.agent_api.mcp import VERSIONS
+from agentbox.gateway.agent_api.mcp import HANDSHAKE_VERSIONS
+from agentbox.gateway.agent_api.mcp_stateless import REVISION
 
 
 async def test_the_official_client(gateway: GatewayFixture) -> None:
@@ -26,7 +27,10 @@ async def test_the_official_client(gateway: GatewayFixture) -> None:
             ClientSession(*streams[:2]) as session,
         ):
             output = await session.initialize()
-            assert (output.protocol_version, output.server_info.name) == (VERSIONS[0], "agentbox")
+            assert (output.protocol_version, output.server_info.name) == (
+                HANDSHAKE_VERSIONS[0],
+                "agentbox",
+            )
             await session.send_ping()
             names = {tool.name for tool in (await session.list_tools()).tools}
             assert "bead_claim_next" in names
@@ -34,4 +38,21 @@ async def test_the_official_client(gateway: GatewayFixture) -> None:
             done = await session.call_tool("pod_read", {"path": "x"})
             assert done.is_error
             assert "no right of the agent" in done.content[0].text  # type: ignore[union-attr]
+    assert gateway.denied_rules == ["tool call"]
+
+
+async def test_the_official_client_without_a_handshake(gateway: GatewayFixture) -> None:
+    """It discovers the newest revision by itself, and works as with the older ones."""
+    gateway.authorizer.set_rights("one", [right("tool", "call", "bead/*")])
+    async with httpx2.AsyncClient(
+        headers={"Authorization": f"Bearer {TOKEN}"}, trust_env=False
+    ) as http:
+        url = f"http://127.0.0.1:{gateway.port}/mcp"
+        async with Client(streamable_http_client(url, http_client=http)) as client:
+            assert client.session.protocol_version == REVISION
+            names = {tool.name for tool in (await client.list_tools()).tools}
+            assert "bead_claim_next" in names
+            assert not any(name.startswith("pod_") for name in names)
+            done = await client.call_tool("pod_read", {"path": "x"})
+            assert done.is_error
     assert gateway.denied_rules == ["tool call"]

@@ -1,5 +1,5 @@
-"""Two unmodified agent CLIs fix a real repository in a box: through the gateway, without the key,
-within a budget."""
+"""Unmodified agent CLIs with their presets fix a real repository in a box: through the gateway,
+without the key, within a budget."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from typing import Any
 
 import key_search
 import pytest
-from clis import CLAUDE, CODEX, END, TASK, Agent, place
+from clis import AGENTS, END, TASK, Agent, place
 from support.model_server import ModelServer
 from support.model_turns import ModelTurn
 from support.story_box import StoryBox
@@ -39,6 +39,7 @@ env_var = "MODEL_KEY"
 
 [agents.coder]
 command = COMMAND
+preset = "PRESET"
 provider = "models"
 profile = "netted"
 llm.max_tokens = TOKENS
@@ -62,7 +63,7 @@ class Story:
             )
         self.manifest = (
             MANIFEST.replace("KIND", agent.kind).replace("BASE", agent.base).replace("TOKENS", str(tokens))
-            .replace("COMMAND", agent.command.replace("{program}", str(program)))
+            .replace("COMMAND", agent.command(*program)).replace("PRESET", agent.preset)
         )  # fmt: skip
         self.found: list[key_search.Found] = []
         script = agent.say(self.prefix / "run/secrets/MODEL_KEY")
@@ -134,7 +135,7 @@ def denied(box: StoryBox, layer: str, rule: str) -> Any:
     return one
 
 
-@pytest.mark.parametrize("agent", [CLAUDE, CODEX], ids=lambda agent: agent.name)
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(
     agent: Agent, tmp_path: Path
 ) -> None:
@@ -167,7 +168,7 @@ def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(
         assert (story.repo / "sums.py").read_text() == SOURCE.replace("a - b", "a + b")
 
 
-@pytest.mark.parametrize("agent", [CLAUDE, CODEX], ids=lambda agent: agent.name)
+@pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 def test_a_budget_stops_it_half_way_for_good(agent: Agent, tmp_path: Path) -> None:
     """The call that is too much is a 429, the tests are not run, and a new agent of that name begins where it stopped."""
     story = Story(agent, tmp_path, 32_000)
