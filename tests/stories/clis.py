@@ -70,11 +70,6 @@ def _claude_edit(path: str) -> ToolUse:
     return ToolUse(name="Edit", arguments=changed)
 
 
-def _opencode_edit(path: str) -> ToolUse:
-    changed = {"filePath": path, "oldString": "a - b", "newString": "a + b"}
-    return ToolUse(name="edit", arguments=changed)
-
-
 def _bash(tool: str) -> Callable[[str], ToolUse]:
     return lambda line: ToolUse(
         name=tool, arguments={"command": line, "description": "Runs a command"}
@@ -121,7 +116,6 @@ OPENCODE: Final = Agent(
     program="opencode-linux-x64/bin/opencode",
     arguments=("run", "-m", "openai/gpt-5"),
     shell=_bash("bash"),
-    edit=_opencode_edit,
 )
 AGENTS: Final = (CLAUDE, CODEX, GEMINI, OPENCODE)
 

@@ -202,8 +202,9 @@ def _candidates(
         return {"totalTokens": input_tokens}
     if path.endswith(":embedContent"):
         return {"embedding": {"values": [0.0, 1.0]}}
+    text = [{"text": turn.text}] if turn.text or not turn.tool_uses else []
     parts = [
-        {"text": turn.text},
+        *text,
         *({"functionCall": {"name": u.name, "args": u.arguments}} for u in turn.tool_uses),
     ]
     answer = {

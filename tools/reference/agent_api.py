@@ -106,8 +106,9 @@ _INTRO: Final = f"""# Agent API
 
 The API of a box for its agents, at the only address that they reach: `$AGENTBOX_URL`, with
 `Authorization: Bearer $AGENTBOX_TOKEN`. JSON-RPC 2.0 at `/rpc`, over HTTP (one message or a batch
-per body) and WebSocket; the tools also by the Model Context Protocol ({", ".join(VERSIONS)}) at
-`/mcp`. The contract is version {CONTRACT_VERSION}. A message has at most `limits.frame` bytes
+per body) and WebSocket; the tools also by the Model Context Protocol at `/mcp`
+({", ".join(VERSIONS)}).
+The contract is version {CONTRACT_VERSION}. A message has at most `limits.frame` bytes
 ({int(LimitsTable.frame):,}), a call takes at most `limits.tool_timeout_seconds`. In Python:
 `agentbox.client.AgentApiClient` and `AsyncAgentApiClient`.
 

@@ -107,8 +107,10 @@ def _environment(
     """`spec.env` over the variables of the features and a fixed list; variables that identify the
     agent cannot be overridden."""
     fixed = {"PATH": SEARCH_PATH, "LANG": "C.UTF-8", "HOME": str(home_dir), "TMPDIR": str(temp)}
+    preset = presets().get(entry.grant_set.preset)
     return {
         **config.feature_env,
+        **(preset.env if preset else {}),
         **fixed,
         **injected_env.build_variables(entry, time.time()),
         **injected_env.write_secrets(entry, config.paths, temp, time.time()),

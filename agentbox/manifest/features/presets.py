@@ -4,7 +4,7 @@ HOME of an agent.
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, Final
@@ -27,6 +27,7 @@ class Preset:
 
     provider_kinds: tuple[str, ...]
     files: Mapping[str, Mapping[str, Any]]
+    env: Mapping[str, str] = field(default_factory=dict)  # variables that are no setting
 
 
 @cache

@@ -73,6 +73,7 @@ READERS: dict[str, tuple[str, ...]] = {
         "agentbox/gateway",
         "agentbox/sandbox",
     ),
+    "agents.*.preset": ("agentbox/agents", "config/agents"),
     "agents.*.llm.*": ("agentbox/gateway", "agentbox/policy/rights"),
     "agents.*": ("agentbox/agents", "agentbox/api", "agentbox/policy/rights"),
     "state.*": ("agentbox/api",),
@@ -135,7 +136,7 @@ def words(place: str) -> tuple[frozenset[str], frozenset[frozenset[str]]]:
         if path.suffix == ".toml":
             written = set(re.findall(r"[\w.*-]+", path.read_text()))
             names |= written
-            together |= {frozenset({word}) for word in written}
+            together |= {frozenset({word}) for word in (*written, path.stem)}
         else:
             _code(ast.parse(path.read_text()), names, together)
     return frozenset(names), frozenset(together)
