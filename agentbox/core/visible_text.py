@@ -30,13 +30,14 @@ _BLANK: Final = frozenset(
 )
 
 
-def escape_invisible(text: str, *, tabs: bool = False) -> str:
+def escape_invisible(text: str, *, tabs: bool = False, lines: bool = False) -> str:
     """Control, bidirectional, invisible and private characters as escapes; bytes that are no text
-    as \\xNN.
+    as \\xNN. Tabs and ends of lines are kept on request.
     """
     if text.isascii() and text.isprintable():  # most texts
         return text
-    return "".join(c if is_visible(c) or (tabs and c == "\t") else _escaped(c) for c in text)
+    kept = ("\t" if tabs else "") + ("\n" if lines else "")
+    return "".join(c if is_visible(c) or c in kept else _escaped(c) for c in text)
 
 
 def is_visible(character: str) -> bool:

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from agentbox.core.data_files import config_dir
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.records.plain import build
 
 FORMATS: Final = (".json", ".toml")
 """Suffixes of the settings files that can be written."""
@@ -33,6 +32,8 @@ class Preset:
 @cache
 def presets() -> Mapping[str, Preset]:
     """All presets by name. Raises AgentboxError (exit 2) naming an invalid file."""
+    from agentbox.core.records.plain import build  # most manifests have no preset
+
     directory = config_dir() / "agents"
     loaded: dict[str, Preset] = {}
     for path in sorted(directory.glob("*.toml")):

@@ -3,6 +3,7 @@ the importers.
 """
 
 import ast
+import re
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.metadata import distribution, packages_distributions
@@ -67,9 +68,10 @@ def _called(function: ast.expr) -> str:
 
 @cache
 def imported_here() -> set[str]:
-    """By agentbox."""
+    """By agentbox, but for the server of `agentbox mcp`, which has requirements of its own."""
+    server = CHECKOUT / "agentbox/host/mcp"
     return imported(
-        path for path in (CHECKOUT / "agentbox").rglob("*.py") if "testing" not in path.parts
+        path for path in (CHECKOUT / "agentbox").rglob("*.py") if not path.is_relative_to(server)
     )
 
 
@@ -90,6 +92,19 @@ def test_each_has_an_importer() -> None:
     assert sorted(locked() - set(importer)) == []
     for file, text in NOT_IMPORTED.values():
         assert text in (CHECKOUT / file).read_text(), file
+
+
+def test_the_server_for_desktop_clients_has_what_it_imports() -> None:
+    """`requirements.mcp` beside those of the host."""
+    pins = set().union(
+        *(
+            re.findall(r"^([a-z0-9-]+)==", (CHECKOUT / name).read_text(), re.MULTILINE)
+            for name in ("requirements.host", "requirements.mcp")
+        )
+    )
+    found = imported((CHECKOUT / "agentbox/host/mcp").rglob("*.py")) - {"agentbox"}
+    assert {"mcp", "pydantic"} <= found
+    assert found <= pins
 
 
 def test_what_is_named_unused_is_neither_imported_nor_locked() -> None:

@@ -44,7 +44,7 @@ def test_markers_hold_exactly_there(where: list[tuple[str, str]], text: str) -> 
 
 
 def test_the_shipped_files_are_fresh() -> None:
-    """requirements.host and requirements.test match pyproject.toml; `agentbox lock` updates
+    """requirements.host, .mcp and .test match pyproject.toml; `agentbox lock` updates
     them.
     """
     for file in requirement_files(CHECKOUT):

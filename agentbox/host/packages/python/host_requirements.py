@@ -1,4 +1,4 @@
-"""Keeps `requirements.host` and `requirements.test` in sync with `pyproject.toml` and the lock."""
+"""Keeps `requirements.host`, `.mcp` and `.test` in sync with `pyproject.toml` and the lock."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -14,13 +14,18 @@ from agentbox.host.packages.relock import replace_file
 from agentbox.plan.lockfile.model import Lock
 
 
-def requirement_files(checkout: Path) -> tuple[RequirementsFile, RequirementsFile]:
-    """Return the files of the host (which runs the same application) and of the tests."""
+def requirement_files(checkout: Path) -> tuple[RequirementsFile, ...]:
+    """Return the files of the host (which runs the same application), of `agentbox mcp` and of the
+    tests. A version in one holds for those after it.
+    """
     project = read_project(checkout)
     host = (*project.runtime, *project.host)
     return (
         RequirementsFile(
             checkout / "requirements.host", host, "What agentbox.sh installs.", project.unused
+        ),
+        RequirementsFile(
+            checkout / "requirements.mcp", project.mcp, "What `agentbox mcp` adds.", project.unused
         ),
         RequirementsFile(
             checkout / "requirements.test",
@@ -41,18 +46,18 @@ def update_files(
 ) -> tuple[str, ...]:
     """Writes the stale files, or all for an upgrade; returns the names of changed ones.
 
-    The host gets the versions of the image, and the tests those of the host, if they fit. Raises
+    The host gets the versions of the image, and the others those of the host, if they fit. Raises
     ResolveError (exit 5), FetchError (exit 4).
     """
-    host, test = requirement_files(checkout)
-    if upgrade is None and not host.is_stale and not test.is_stale:
+    files = requirement_files(checkout)
+    if upgrade is None and not any(file.is_stale for file in files):
         return ()
     upgraded: set[str] | None = (
         None if upgrade is None else {str(canonicalize_name(name)) for name in upgrade}
     )
     index, changed = Index(pip_config()), []
     shared: Mapping[str, str] = {row.name: row.version for row in lock.wheels}
-    for file in (host, test):
+    for file in files:
         progress.stage(f"resolve {file.path.name}")
         data = resolve(file, {**_pinned(file, upgraded), **shared}, index)
         if not file.path.exists() or file.path.read_bytes() != data:

@@ -10,13 +10,15 @@ from agentbox.core.errors import AgentboxError, ExitCode
 
 @dataclass(frozen=True)
 class ProjectRequirements:
-    """Requirements as written: of the box, of the operator's command line, of the tests. Sorted.
+    """Requirements as written: of the box, of the operator's command line, of
+    `agentbox mcp`, of the tests. Sorted.
 
     `unused` lists, per distribution, dependencies that agentbox never imports: they are not locked.
     """
 
     runtime: tuple[str, ...]
     host: tuple[str, ...]
+    mcp: tuple[str, ...]
     test: tuple[str, ...]
     unused: Mapping[str, tuple[str, ...]]
 
@@ -34,6 +36,7 @@ def read_project(checkout: Path) -> ProjectRequirements:
         return ProjectRequirements(
             _sorted_tuple(table["dependencies"]),
             _sorted_tuple(extras["host"]),
+            _sorted_tuple(extras["mcp"]),
             _sorted_tuple(extras["test"]),
             {
                 name: _sorted_tuple(rows)

@@ -1,5 +1,5 @@
-"""`requirements.host` and `requirements.test`: what agentbox.sh and `agentbox test` install, for
-every supported Python.
+"""`requirements.host`, `.mcp` and `.test`: what agentbox.sh, `agentbox mcp` and `agentbox test`
+install, for every supported Python.
 
 One file covers Python 3.11 to 3.14 on both architectures, with markers where versions or packages
 differ.
@@ -34,7 +34,7 @@ ResolvedWheels = Mapping[Environment, Mapping[str, ResolvedWheel]]
 
 @dataclass(frozen=True)
 class RequirementsFile:
-    """One of the two files, and its requirements."""
+    """One of the files, and its requirements."""
 
     path: Path
     requirements: tuple[str, ...]

@@ -45,7 +45,7 @@ def command(
 
     Locked versions are kept while the mirrors serve them, unless --upgrade is given. Uses the
     host's apt, pip and npm with their mirrors, proxies and credentials. Also writes
-    requirements.host and requirements.test.
+    requirements.host, .mcp and .test.
     """
     from agentbox.host.packages.lock_inputs import lock_inputs
     from agentbox.host.packages.relock import LOCK_NAME

@@ -13,7 +13,7 @@ import click
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.cli.context import CliContext
-from agentbox.host.cli.stages.test_requirements import install_requirements
+from agentbox.host.cli.stages.optional_requirements import install_test_requirements
 
 _DIRECTORY = CHECKOUT / "bench"
 _HELPERS = {
@@ -64,7 +64,7 @@ def command(cli: CliContext, names: tuple[str, ...], runs: int, compare: Path | 
             f"Choose one of {', '.join(bench_names())}.",
             exit_code=ExitCode.USAGE,
         )
-    install_requirements()
+    install_test_requirements()
     worst = 0
     for name in selected:
         process = subprocess.run(

@@ -11,7 +11,7 @@ from agentbox.core.errors import ExitCode
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
-from agentbox.host.cli.stages.test_requirements import install_requirements
+from agentbox.host.cli.stages.optional_requirements import install_test_requirements
 from agentbox.host.cli.stages.test_tools import install_test_tools
 from agentbox.host.cli.suites import report
 from agentbox.host.cli.suites.catalogue import SUITES, Suite, lanes, timed_suites, with_options
@@ -106,7 +106,7 @@ def command(
         for suite in SUITES
         if suite.name in names or "all" in names or not names
     ]
-    install_requirements()
+    install_test_requirements()
     if any(suite.directories for suite in selected):
         install_test_tools(
             cli, containers=container or any(suite.containers for suite in selected), yes=yes

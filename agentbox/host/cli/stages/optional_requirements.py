@@ -1,4 +1,6 @@
-"""Python packages that tests and benchmarks need in addition."""
+"""Python packages that only some commands need: those of tests and benchmarks, and the SDK of
+`agentbox mcp`.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import subprocess
 import sys
 import sysconfig
 from pathlib import Path
+from typing import Literal
 
 from agentbox.core.canonical import file_sha256
 from agentbox.core.errors import AgentboxError, ExitCode
@@ -19,12 +22,18 @@ _PTH_LINE = (
 )
 
 
-def install_requirements() -> None:
-    """Installs `requirements.test` once; the stamp is the file's hash. Raises AgentboxError (exit
-    4)."""
+def install_test_requirements() -> None:
+    """As `install`; tests also find their own code. Raises AgentboxError (exit 4)."""
     _put_test_code_on_the_path()
-    requirements = CHECKOUT / "requirements.test"
-    stamp = Path(sys.prefix) / ".requirements-test.sha256"
+    install("test")
+
+
+def install(group: Literal["test", "mcp"]) -> None:
+    """Installs `requirements.<group>` once; the stamp is the file's hash. Raises AgentboxError
+    (exit 4).
+    """
+    requirements = CHECKOUT / f"requirements.{group}"
+    stamp = Path(sys.prefix) / f".requirements-{group}.sha256"
     if stamp.exists() and stamp.read_text() == file_sha256(requirements):
         return
     argv = [
@@ -48,7 +57,7 @@ def install_requirements() -> None:
     if process.returncode != 0:
         cause, remedy = explain_failure(process.stdout)
         raise AgentboxError(
-            f"cannot install the test requirements: {cause}", remedy, exit_code=ExitCode.FETCH
+            f"cannot install {requirements.name}: {cause}", remedy, exit_code=ExitCode.FETCH
         )
     stamp.write_text(file_sha256(requirements))
 

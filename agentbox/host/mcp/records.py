@@ -1,0 +1,111 @@
+"""Tools that read and write records of the box: agents, reviews, beads, memory, pods, events."""
+
+from typing import Annotated, Any
+
+from mcp_types import CallToolResult
+from pydantic import Field
+
+from agentbox.client import AsyncBoxClient
+from agentbox.host.mcp.results import document
+from agentbox.host.mcp.toolset import Toolset
+
+Limit = Annotated[int, Field(description="At most so many.", ge=1, le=500)]
+Cursor = Annotated[str, Field(description="`next_cursor` of the page before.")]
+AgentId = Annotated[str, Field(description="The id of an agent.")]
+
+
+def add_record_tools(tools: Toolset, box: AsyncBoxClient) -> None:
+    """agent_list, agent_show, review_list, review_show, bead_create, bead_list, bead_ready,
+    bead_show, memory_search, pod_read, pod_list, events_read.
+    """
+
+    async def agent_list(limit: Limit = 50, cursor: Cursor = "") -> CallToolResult:
+        """Agents of the box, those that ended too."""
+        return document(await box.call("list_agents", query=_page(limit, cursor)))
+
+    async def agent_show(agent_id: AgentId) -> CallToolResult:
+        """One agent: state, limits, rights, what was refused to it, its model budget."""
+        return document(await box.call("get_agent", {"id": agent_id}))
+
+    async def review_list() -> CallToolResult:
+        """Changes of ended agents that wait for a decision of a person."""
+        return document(await box.call("list_reviews"))
+
+    async def review_show(
+        agent_id: AgentId,
+        at: Annotated[int, Field(description="Index of the first change.", ge=0)] = 0,
+        limit: Limit = 50,
+    ) -> CallToolResult:
+        """What an agent changed, as a diff. Files that run by themselves come first."""
+        page = await box.call(
+            "show_review", {"agent_id": agent_id}, query={"at": at, "limit": limit}
+        )
+        return document(page)
+
+    async def bead_create(
+        title: str,
+        body: str = "",
+        tags: Annotated[
+            list[str], Field(description="`for:<agent>` assigns it to agents of that name.")
+        ] = [],  # noqa: B006 - a default in a schema
+        priority: Annotated[int, Field(ge=0, le=9, description="0 is first.")] = 5,
+    ) -> CallToolResult:
+        """Create a work item that agents can claim."""
+        bead, _ = await box.beads.create_epic(title, body=body, tags=tags, priority=priority)
+        return document(bead.to_wire())
+
+    async def bead_list(
+        status: str = "", tag: str = "", limit: Limit = 50, cursor: Cursor = ""
+    ) -> CallToolResult:
+        """Work items by filter."""
+        query = {"status": status or None, "tag": tag or None, **_page(limit, cursor)}
+        return document(await box.call("list_beads", query=query))
+
+    async def bead_ready(limit: Limit = 50, cursor: Cursor = "") -> CallToolResult:
+        """Work items that can be claimed now."""
+        return document(await box.call("ready_beads", query=_page(limit, cursor)))
+
+    async def bead_show(bead_id: str) -> CallToolResult:
+        """One work item with its result."""
+        return document(await box.call("show_bead", {"id": bead_id}))
+
+    async def memory_search(
+        query: str,
+        namespaces: Annotated[list[str], Field(min_length=1)] = ["default"],  # noqa: B006
+        limit: Annotated[int, Field(ge=1, le=100)] = 10,
+    ) -> CallToolResult:
+        """Search the notes of the box by words and meaning."""
+        hits = await box.memory.search(query, namespaces=namespaces, limit=limit)
+        return document([hit.to_wire() for hit in hits])
+
+    async def pod_read(path: str) -> CallToolResult:
+        """The text of a stored object."""
+        return document((await box.pods.read(path)).decode("utf-8", "replace"))
+
+    async def pod_list(
+        container: Annotated[str, Field(description='Ends with a slash; "" is the root.')] = "",
+        limit: Limit = 100,
+    ) -> CallToolResult:
+        """The members of a container of stored objects."""
+        page = await box.pods.list(container, limit=limit)
+        return document([item.to_wire() for item in page.items])
+
+    async def events_read(
+        since: Annotated[int, Field(description="Events after this number.", ge=-1)] = -1,
+        limit: Limit = 50,
+        agent_id: Annotated[str, Field(description="Only those of this agent.")] = "",
+    ) -> CallToolResult:
+        """Events of the journal."""
+        batch = await box.events.read(since=since, limit=limit, agent_id=agent_id or None)
+        return document(batch.to_wire())
+
+    for reading in (
+        *(agent_list, agent_show, review_list, review_show, bead_list, bead_ready, bead_show),
+        *(memory_search, pod_read, pod_list, events_read),
+    ):
+        tools.reading(reading)
+    tools.writing(bead_create)
+
+
+def _page(limit: int, cursor: str) -> dict[str, Any]:
+    return {"limit": limit, "cursor": cursor or None}
