@@ -2,6 +2,7 @@
 authoritative; memory has only the list of reviews."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,14 @@ from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.review import branch, pages
 from agentbox.agents.review.apply import Conflicts
 from agentbox.agents.review.branch import Branch, ReportProgress
+from agentbox.agents.review.change import Review
+from agentbox.agents.review.commits.extraction import CommitExtractor
+from agentbox.agents.review.commits.reading import (
+    CommitReader,
+    TakenCommits,
+    check_rest,
+    record_of,
+)
 from agentbox.agents.review.review_files import ReviewFiles, review_not_found
 from agentbox.agents.runs import home
 from agentbox.agents.runs.confinement import protected_dirs, resolve_in_box
@@ -53,9 +62,12 @@ class ReviewManager:
     """`directory`: baselines, reviews and journals, one directory per agent. `emit_event` receives
     each event, in order."""
 
-    def __init__(self, paths: Paths, directory: Path, emit_event: EmitEvent) -> None:
+    def __init__(
+        self, paths: Paths, directory: Path, emit_event: EmitEvent, extractor: CommitExtractor
+    ) -> None:
         self._paths, self._files = paths, ReviewFiles(paths, directory)
-        self._emit_event = emit_event
+        self._emit_event, self._extractor = emit_event, extractor
+        self.commits = CommitReader(paths, self._files)
         self._summaries: dict[str, dict[str, Any]] = {}  # by agent id
         self._unreadable: set[str] = set()  # ids of agents whose branch could not be read
         self._lock = asyncio.Lock()
@@ -159,6 +171,16 @@ class ReviewManager:
         BackendError and leaves the workspace unchanged. Continues if the caller is cancelled."""
         return await asyncio.shield(asyncio.create_task(self._commit(agent_id, digest, by)))
 
+    async def end_with_commits(
+        self, agent_id: str, digest: str, taken: TakenCommits, by: str
+    ) -> dict[str, Any]:
+        """End the review: its commits are in the operator's repository. Raises NotFound,
+        ValidationError, PreconditionFailed, TipDiffers or what `record_of` raises. Continues if the
+        caller is cancelled."""
+        taken.check()
+        task = asyncio.create_task(self._end_with_commits(agent_id, digest, taken, by))
+        return await asyncio.shield(task)
+
     async def discard(self, agent_id: str, by: str) -> dict[str, Any]:
         """Remove branch and review, even an unreadable one. Raises NotFound. Continues if the
         caller is cancelled."""
@@ -166,11 +188,7 @@ class ReviewManager:
 
     async def _commit(self, agent_id: str, digest: str, by: str) -> dict[str, Any]:
         async with self._lock:
-            review = await asyncio.to_thread(self._files.read, agent_id)
-            if digest != review.digest:
-                raise PreconditionFailed(
-                    f"cannot commit {agent_id}: its digest is {review.digest}", etag=review.digest
-                )
+            review = await self._read_current(agent_id, digest)
             try:
                 changed = await asyncio.to_thread(self._files.apply, review)
             except Conflicts as error:
@@ -202,6 +220,33 @@ class ReviewManager:
             await self._close_review(agent_id, LifecycleEvent("review.committed", agent_id, data))
             return {"agent_id": agent_id, "digest": digest, "changed": changed}
 
+    async def _end_with_commits(
+        self, agent_id: str, digest: str, taken: TakenCommits, by: str
+    ) -> dict[str, Any]:
+        async with self._lock:
+            review = await self._read_current(agent_id, digest)
+            record = record_of(review)
+            check_rest(agent_id, record, with_rest=taken.with_rest)
+            data = {
+                "by": by,
+                "digest": digest,
+                "paths": len(review.changes),
+                "changed": 0,
+                "commits": record.count,
+                "tip": taken.tip,
+                "ref": escape_invisible(taken.ref),
+            }
+            await self._close_review(agent_id, LifecycleEvent("review.committed", agent_id, data))
+            return {"agent_id": agent_id, "digest": digest, "changed": 0}
+
+    async def _read_current(self, agent_id: str, digest: str) -> Review:
+        review = await asyncio.to_thread(self._files.read, agent_id)
+        if digest != review.digest:
+            raise PreconditionFailed(
+                f"cannot commit {agent_id}: its digest is {review.digest}", etag=review.digest
+            )
+        return review
+
     async def _discard(self, agent_id: str, by: str) -> dict[str, Any]:
         async with self._lock:
             summary = self._summaries.get(agent_id)
@@ -222,7 +267,10 @@ class ReviewManager:
 
     async def _seal(self, agent_id: str, name: str) -> dict[str, Any] | None:
         is_new = not self._files.has_review(agent_id)
-        review = await asyncio.to_thread(self._files.load_or_seal, agent_id, name)
+        if is_new:
+            review = await self._seal_new(agent_id, name)
+        else:
+            review = await asyncio.to_thread(self._files.read, agent_id)
         if review is None:
             return None
         summary = self._summaries[agent_id] = pages.summary(review)
@@ -235,6 +283,25 @@ class ReviewManager:
                 LifecycleEvent("review.sealed", agent_id, {"name": summary["name"], **data})
             )
         return summary
+
+    async def _seal_new(self, agent_id: str, name: str) -> Review | None:
+        """None without changes and commits."""
+        sealed = await asyncio.to_thread(self._files.seal, agent_id)
+        if sealed is None:
+            return None
+        commits = await self._extractor.extract(
+            sealed.history,
+            agent_id=agent_id,
+            name=name,
+            sealed=sealed.path,
+            directory=self._files.commits_path(agent_id),
+            objects=sealed.objects,
+            changes=sealed.comparison.changes,
+            when=time.time(),
+        )
+        if not sealed.comparison.changes and (commits is None or not commits.count):
+            return None
+        return await asyncio.to_thread(self._files.store, agent_id, name, sealed, commits)
 
 
 def _outcome(conflicts: Conflicts) -> str:
