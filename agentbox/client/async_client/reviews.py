@@ -58,6 +58,26 @@ class AsyncReviewsClient:
         )
         return decode(CommitsPage, response)
 
+    async def bundle(self, agent_id: str, *, rest: bool = False) -> bytes:
+        """The commits as a git bundle, whose prerequisites the workspace's repository has."""
+        response = await self._box.request(
+            "read_review_bundle",
+            {"agent_id": agent_id},
+            query={"rest": rest},
+            headers={"Accept": "*/*"},
+        )
+        return response.content
+
+    async def patches(self, agent_id: str, *, rest: bool = False) -> bytes:
+        """The commits as a series of patches, in the format mboxrd of `git format-patch`."""
+        response = await self._box.request(
+            "read_review_patches",
+            {"agent_id": agent_id},
+            query={"rest": rest},
+            headers={"Accept": "*/*"},
+        )
+        return response.content
+
     async def taken(
         self, agent_id: str, digest: str, tip: str, ref: str, *, with_rest: bool = False
     ) -> Committed:

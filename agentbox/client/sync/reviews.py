@@ -59,6 +59,26 @@ class ReviewsClient:
         )
         return decode(CommitsPage, response)
 
+    def bundle(self, agent_id: str, *, rest: bool = False) -> bytes:
+        """The commits as a git bundle, whose prerequisites the workspace's repository has."""
+        response = self._box.request(
+            "read_review_bundle",
+            {"agent_id": agent_id},
+            query={"rest": rest},
+            headers={"Accept": "*/*"},
+        )
+        return response.content
+
+    def patches(self, agent_id: str, *, rest: bool = False) -> bytes:
+        """The commits as a series of patches, in the format mboxrd of `git format-patch`."""
+        response = self._box.request(
+            "read_review_patches",
+            {"agent_id": agent_id},
+            query={"rest": rest},
+            headers={"Accept": "*/*"},
+        )
+        return response.content
+
     def taken(
         self, agent_id: str, digest: str, tip: str, ref: str, *, with_rest: bool = False
     ) -> Committed:
