@@ -299,7 +299,7 @@ class ReviewManager:
             changes=sealed.comparison.changes,
             when=time.time(),
         )
-        if not sealed.comparison.changes and (commits is None or not commits.count):
+        if not sealed.comparison.changes and (commits is None or not commits.has_commits):
             return None
         return await asyncio.to_thread(self._files.store, agent_id, name, sealed, commits)
 

@@ -45,7 +45,7 @@ def sign_off(
             git.run("update-ref", _SIGNED, start)
             git.run("read-tree", start)
             git.run("checkout-index", "--all", "--quiet")
-            git.run("update-index", "--refresh", "--quiet")
+            git.run("update-index", "-q", "--refresh")
         with patches.open("rb") as stream:
             git.run(
                 *("am", "--quiet", "--signoff", "--keep-non-patch", "--empty=keep"),

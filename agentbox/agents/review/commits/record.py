@@ -57,6 +57,11 @@ class CommitsRecord:
     rest_why: str = ""
     ignored: int = 0
 
+    @property
+    def has_commits(self) -> bool:
+        """Whether there are any, even if they cannot be taken."""
+        return self.tip not in ("", self.start) and (self.count > 0 or self.error != "")
+
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """The inverse of `dataclasses.asdict`."""

@@ -31,22 +31,31 @@ class Git:
         self.program, self.directory = program, directory
         self._env = environment(directory)
 
-    def run(self, *arguments: str, data: bytes = b"", accepted: tuple[int, ...] = ()) -> bytes:
+    def run(
+        self,
+        *arguments: str,
+        data: bytes = b"",
+        accepted: tuple[int, ...] = (),
+        max_items: int = MAX_OUTPUT,
+    ) -> bytes:
         """The output; an exit code in `accepted` is not an error. Raises GitFailed, and TooMuch
-        beyond MAX_OUTPUT."""
+        beyond MAX_OUTPUT or that many items that end with a NUL."""
         with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
             given.write(data)
             given.seek(0)
             process = self._start(arguments, given, subprocess.PIPE, errors)
             with process:
                 assert process.stdout is not None
-                output = process.stdout.read(MAX_OUTPUT + 1)
-                if len(output) > MAX_OUTPUT:
-                    process.kill()
-                    raise TooMuch(f"git {arguments[0]} lists more than {MAX_OUTPUT >> 20} MiB")
+                output, items = bytearray(), 0
+                while chunk := process.stdout.read(_CHUNK):
+                    output += chunk
+                    items += chunk.count(b"\0")
+                    if len(output) > MAX_OUTPUT or items > max_items:
+                        process.kill()
+                        raise TooMuch(f"git {arguments[0]} lists too much: {len(output)} bytes")
             if process.returncode not in accepted:
                 _check(process, errors)
-            return output
+            return bytes(output)
 
     def write(self, target: Path, *arguments: str) -> None:
         """Write the output to that new file. Raises GitFailed."""

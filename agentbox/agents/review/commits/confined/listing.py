@@ -127,7 +127,7 @@ class _Reader:
 
     def _mark(self, commits: list[_Commit], start: str) -> None:
         """Marks as in a review, each commit with the links that its own tree has."""
-        links = TreeLinks(self._git, self._objects)
+        links = TreeLinks(self._git, self._headers, self._objects)
         groups: dict[int, list[_Commit]] = {}
         by_group: dict[int, Mapping[str, str]] = {}
         for one in commits:

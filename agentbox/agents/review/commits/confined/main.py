@@ -31,7 +31,8 @@ def main(directory: Path) -> int:
         except TooMuch as error:
             result = _failed("history-left-out", str(error))
         except (GitFailed, ValueError) as error:
-            result = _failed("objects-bad", str(error))
+            is_bound = "out of memory" in str(error)
+            result = _failed("history-left-out" if is_bound else "objects-bad", str(error))
     (directory / "out" / RESULT).write_text(json.dumps(result), encoding="ascii")
     return 0
 

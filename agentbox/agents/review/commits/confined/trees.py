@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from agentbox.agents.review.autorun import is_bare_repository
-from agentbox.agents.review.commits.confined.git import Batch, Git, TooMuch
+from agentbox.agents.review.commits.confined.git import Batch, Git
 
 MAX_ROWS: Final = 100_000  # changed paths of all commits together
 LINK, SUBMODULE = 0o120000, 0o160000
@@ -40,9 +40,10 @@ def differences(git: Git, pairs: Iterable[tuple[str, str]]) -> list[list[TreeRow
         *("diff-tree", "--stdin", "-r", "-z", "--raw", "--no-abbrev", "--no-renames"),
         "--no-ext-diff",
         data="".join(f"{old} {new}\n" for old, new in wanted).encode(),
+        max_items=2 * MAX_ROWS,
     )
     results: list[list[TreeRow]] = []
-    position, rows = 0, 0
+    position = 0
     while position < len(output):
         if output[position : position + 1] != b":":
             position = output.index(b"\n", position) + 1
@@ -53,9 +54,7 @@ def differences(git: Git, pairs: Iterable[tuple[str, str]]) -> list[list[TreeRow
         old_mode, new_mode, old_id, new_id, _ = output[position + 1 : end].decode("ascii").split()
         path = output[end + 1 : path_end].decode("utf-8", "surrogateescape")
         results[-1].append(TreeRow(path, int(old_mode, 8), int(new_mode, 8), old_id, new_id))
-        position, rows = path_end + 1, rows + 1
-        if rows > MAX_ROWS:
-            raise TooMuch(f"more than {MAX_ROWS:,} changed paths")
+        position = path_end + 1
     return results
 
 
@@ -72,8 +71,8 @@ class TreeLinks:
     """The links of the tree of each commit, made from those of its first parent. Trees without a
     change of links share one mapping."""
 
-    def __init__(self, git: Git, objects: Batch) -> None:
-        self._git, self._objects = git, objects
+    def __init__(self, git: Git, headers: Batch, objects: Batch) -> None:
+        self._git, self._headers, self._objects = git, headers, objects
         self._by_commit: dict[str, dict[str, str]] = {}
 
     def of_tree(self, commit: str, tree: str) -> dict[str, str]:
@@ -104,11 +103,8 @@ class TreeLinks:
         return self._by_commit[commit]
 
     def _target(self, object_id: str) -> str:
-        if self._objects.header(object_id)[1] > _MAX_TARGET:
+        if self._headers.header(object_id)[1] > _MAX_TARGET:
             return ""
-        return self._objects_content(object_id)
-
-    def _objects_content(self, object_id: str) -> str:
         return self._objects.content(object_id).decode("utf-8", "surrogateescape")
 
 
