@@ -14,7 +14,8 @@ from agentbox.core.records.wire import JsonObj, Record, record
 @record
 class ReviewSummary(Record):
     """Counts are of paths. `runs_by_itself`: paths that something executes automatically at their
-    destination. `left_out`: paths that are never applied.
+    destination. `left_out`: paths that are never applied. `commits`: that the agent made in its
+    branch and that can be taken.
     """
 
     agent_id: str
@@ -26,6 +27,7 @@ class ReviewSummary(Record):
     sealed_at: datetime
     runs_by_itself: int
     left_out: int
+    commits: int = 0
 
 
 @record

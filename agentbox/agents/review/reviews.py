@@ -277,7 +277,10 @@ class ReviewManager:
         if is_new:
             data = {
                 name: summary[name]
-                for name in ("digest", "added", "modified", "deleted", "runs_by_itself", "left_out")
+                for name in (
+                    *("digest", "added", "modified", "deleted"),
+                    *("runs_by_itself", "left_out", "commits"),
+                )
             }
             await self._emit_event(
                 LifecycleEvent("review.sealed", agent_id, {"name": summary["name"], **data})

@@ -53,14 +53,16 @@ def commit(at: Path, message: str = "change", **files: str) -> str:
 
 
 class CommitLab:
-    """A box's directories with a workspace that is a repository of one commit."""
+    """A box's directories. The workspace is `workspace` if that is given, else a new repository of
+    one commit."""
 
-    def __init__(self, root: Path, launcher: LauncherClient) -> None:
+    def __init__(self, root: Path, launcher: LauncherClient, workspace: Path | None = None) -> None:
         self.paths = Paths(root)
-        self.workspace = self.paths.workspace
-        self.workspace.mkdir(parents=True)
-        git(self.workspace, "init", "-q", "-b", "main")
-        self.start = commit(self.workspace, "start", file="one\n")
+        self.workspace = workspace or self.paths.workspace
+        if workspace is None:
+            self.workspace.mkdir(parents=True)
+            git(self.workspace, "init", "-q", "-b", "main")
+            self.start = commit(self.workspace, "start", file="one\n")
         self.events: list[LifecycleEvent] = []
         extractor = CommitExtractor(host_config(self.paths), launcher, "mark")
         self.reviews = ReviewManager(self.paths, root / "reviews", self._emit, extractor)

@@ -186,9 +186,11 @@ def _format_counts(summary: Mapping[str, Any]) -> str:
         if summary["runs_by_itself"]
         else ""
     )
-    return (
-        f"{pluralize(sum(summary[kind] for kind in _KINDS), 'file')} ({', '.join(parts)}){executed}"
-    )
+    commits = pluralize(summary["commits"], "commit") if summary.get("commits") else ""
+    if not parts:
+        return commits or "0 files"
+    files = f"{pluralize(sum(summary[kind] for kind in _KINDS), 'file')} ({', '.join(parts)})"
+    return f"{files}{executed}{', ' if commits else ''}{commits}"
 
 
 def _print_header(out: Output, page: Mapping[str, Any]) -> None:
