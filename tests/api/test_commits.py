@@ -4,6 +4,7 @@ agent-host."""
 import json
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,8 @@ from helpers import read_all, sh, text
 from support.api_box import ApiBox
 
 from agentbox.client import ApiError, BoxClient
+from agentbox.core.errors import AgentboxError
+from agentbox.host.commits.take import TakeOptions, take_commits
 
 WORKFLOW = ".github/workflows/ci.yml"
 
@@ -163,6 +166,22 @@ def test_names_that_are_refused(box: ApiBox, client: BoxClient) -> None:
     for name in ("tip", "ref"):
         invalid = {**body, "digest": summary.digest, name: "x" * 50}
         assert refused(lambda body=invalid: client.reviews.taken(agent, **body)).status == 400
+
+
+def test_a_review_that_the_box_does_not_end(box: ApiBox, client: BoxClient) -> None:
+    """The branch is removed again when the digest is another one; a bundle that is not that of the
+    review is not used."""
+    agent = run(client, TWO)
+    summary = client.reviews.commits(agent).summary
+    options = TakeOptions(branch="x")
+    stale = replace(summary, digest="0" * 64)
+    assert refused(lambda: take_commits(client, stale, box.paths.workspace, options)).status == 412
+    other = replace(summary.files["bundle"], sha256="0" * 64)
+    altered = replace(summary, files={**summary.files, "bundle": other})
+    with pytest.raises(AgentboxError, match="it is not that of the review"):
+        take_commits(client, altered, box.paths.workspace, options)
+    assert git(box, "branch", "--list", "agentbox/*") == ""
+    assert take_commits(client, summary, box.paths.workspace, options).commits == 2
 
 
 def test_no_commits_to_take(box: ApiBox, client: BoxClient, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 authoritative; memory has only the list of reviews."""
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -14,6 +13,7 @@ from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.review import branch, pages
 from agentbox.agents.review.apply import Conflicts
 from agentbox.agents.review.branch import Branch, ReportProgress
+from agentbox.agents.review.branch_sealer import BranchSealer
 from agentbox.agents.review.change import Review
 from agentbox.agents.review.commits.extraction import CommitExtractor
 from agentbox.agents.review.commits.reading import (
@@ -66,7 +66,7 @@ class ReviewManager:
         self, paths: Paths, directory: Path, emit_event: EmitEvent, extractor: CommitExtractor
     ) -> None:
         self._paths, self._files = paths, ReviewFiles(paths, directory)
-        self._emit_event, self._extractor = emit_event, extractor
+        self._emit_event, self._sealer = emit_event, BranchSealer(self._files, extractor)
         self.commits = CommitReader(paths, self._files)
         self._summaries: dict[str, dict[str, Any]] = {}  # by agent id
         self._unreadable: set[str] = set()  # ids of agents whose branch could not be read
@@ -267,10 +267,7 @@ class ReviewManager:
 
     async def _seal(self, agent_id: str, name: str) -> dict[str, Any] | None:
         is_new = not self._files.has_review(agent_id)
-        if is_new:
-            review = await self._seal_new(agent_id, name)
-        else:
-            review = await asyncio.to_thread(self._files.read, agent_id)
+        review = await self._sealer.load_or_seal(agent_id, name)
         if review is None:
             return None
         summary = self._summaries[agent_id] = pages.summary(review)
@@ -286,25 +283,6 @@ class ReviewManager:
                 LifecycleEvent("review.sealed", agent_id, {"name": summary["name"], **data})
             )
         return summary
-
-    async def _seal_new(self, agent_id: str, name: str) -> Review | None:
-        """None without changes and commits."""
-        sealed = await asyncio.to_thread(self._files.seal, agent_id)
-        if sealed is None:
-            return None
-        commits = await self._extractor.extract(
-            sealed.history,
-            agent_id=agent_id,
-            name=name,
-            sealed=sealed.path,
-            directory=self._files.commits_path(agent_id),
-            objects=sealed.objects,
-            changes=sealed.comparison.changes,
-            when=time.time(),
-        )
-        if not sealed.comparison.changes and (commits is None or not commits.has_commits):
-            return None
-        return await asyncio.to_thread(self._files.store, agent_id, name, sealed, commits)
 
 
 def _outcome(conflicts: Conflicts) -> str:

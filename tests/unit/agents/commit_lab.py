@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import pytest
 from support.host_configs import host_config
 
 from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
@@ -16,6 +17,7 @@ from agentbox.agents.review.commits.extraction import CommitExtractor
 from agentbox.agents.review.reviews import ReviewManager
 from agentbox.agents.runs import home
 from agentbox.core.paths import Paths
+from agentbox.core.slot_errors import AdapterError
 from agentbox.sandbox.launcher.client import LauncherClient
 
 WHEN = "2026-01-02T03:04:05Z"
@@ -91,3 +93,16 @@ class CommitLab:
     def made(self, agent_id: str) -> Path:
         """Where the files made from the commits are."""
         return home.agent_dir(self.paths, agent_id) / "commits/out"
+
+    async def failure(self, agent_id: str) -> AdapterError:
+        """Why nothing of that branch can be taken; its review is there all the same."""
+        with pytest.raises(AdapterError) as caught:
+            await self.page(agent_id)
+        assert agent_id in {one["agent_id"] for one in self.reviews.page()}
+        assert caught.value.message.isprintable()
+        return caught.value
+
+    async def end(self) -> None:
+        """Discard every review."""
+        for one in self.reviews.page():
+            await self.reviews.discard(one["agent_id"], "test")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from agentbox.agents.review.autorun import autorun_reason
 from agentbox.agents.review.commits.confined import listing, rest, take, trees
 from agentbox.agents.review.commits.confined.git import Git, GitFailed, TooMuch
 from agentbox.agents.review.commits.confined.take import span
@@ -112,7 +113,7 @@ class _Extraction:
                 if path not in hidden
             ]
             result: dict[str, Any] = {
-                "rest": [[one.path, one.what] for one in different[:MAX_REST]],
+                "rest": [[one.path, _marked(one)] for one in different[:MAX_REST]],
                 "rest_count": len(different),
                 "ignored": len(hidden),
             }
@@ -147,6 +148,12 @@ class _Extraction:
     def _tree(self, commit: str) -> str:
         text = self._verified.run("rev-parse", "--verify", f"{commit}^{{tree}}")
         return text.decode("ascii").strip()
+
+
+def _marked(one: rest.RestPath) -> str:
+    """How it differs, and why it runs by itself."""
+    reason = autorun_reason(one.path)
+    return f"{one.what}, {reason}" if reason else one.what
 
 
 def _failed(error: str, detail: str) -> dict[str, Any]:
