@@ -4,7 +4,7 @@ import asyncio
 import time
 
 from agentbox.agents.review.change import Review
-from agentbox.agents.review.commits.extraction import CommitExtractor
+from agentbox.agents.review.commits.extraction import SECONDS, CommitExtractor
 from agentbox.agents.review.review_files import ReviewFiles
 
 
@@ -14,9 +14,11 @@ class BranchSealer:
     def __init__(self, files: ReviewFiles, extractor: CommitExtractor) -> None:
         self._files, self._extractor = files, extractor
 
-    async def load_or_seal(self, agent_id: str, name: str) -> Review | None:
-        """The stored review, or a new one. None without changes and commits. Raises OSError,
-        ValueError, BackendError."""
+    async def load_or_seal(
+        self, agent_id: str, name: str, seconds: float = SECONDS
+    ) -> Review | None:
+        """The stored review, or a new one. None without changes and commits. Commits are read for
+        at most `seconds`. Raises OSError, ValueError, BackendError."""
         if self._files.has_review(agent_id):
             return await asyncio.to_thread(self._files.read, agent_id)
         sealed = await asyncio.to_thread(self._files.seal, agent_id)
@@ -31,6 +33,7 @@ class BranchSealer:
             objects=sealed.objects,
             changes=sealed.comparison.changes,
             when=time.time(),
+            seconds=seconds,
         )
         if not sealed.comparison.changes and (commits is None or not commits.has_commits):
             return None

@@ -18,7 +18,7 @@ from agentbox.agents.runs import home
 from agentbox.agents.runs.confinement import resolve_in_box
 from agentbox.core.files.atomic import read_json, replace
 from agentbox.core.paths import Paths
-from agentbox.core.slot_errors import BackendError, NotFound
+from agentbox.core.slot_errors import BackendError, NotFound, PreconditionFailed
 from agentbox.core.visible_text import escape_invisible
 
 SEALED, COMMITS = "sealed", "commits"
@@ -81,6 +81,15 @@ class ReviewFiles:
                 slot="orchestrator",
                 impl="local-process",
             ) from error
+
+    def read_current(self, agent_id: str, digest: str) -> Review:
+        """Raises what `read` raises, and PreconditionFailed if it has another digest."""
+        review = self.read(agent_id)
+        if digest != review.digest:
+            raise PreconditionFailed(
+                f"cannot commit {agent_id}: its digest is {review.digest}", etag=review.digest
+            )
+        return review
 
     def seal(self, agent_id: str) -> SealedBranch | None:
         """Move the branch to a directory that no grant names, then compare it; its processes have

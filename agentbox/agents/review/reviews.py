@@ -2,6 +2,7 @@
 authoritative; memory has only the list of reviews."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -14,8 +15,7 @@ from agentbox.agents.review import branch, pages
 from agentbox.agents.review.apply import Conflicts
 from agentbox.agents.review.branch import Branch, ReportProgress
 from agentbox.agents.review.branch_sealer import BranchSealer
-from agentbox.agents.review.change import Review
-from agentbox.agents.review.commits.extraction import CommitExtractor
+from agentbox.agents.review.commits.extraction import SECONDS, CommitExtractor
 from agentbox.agents.review.commits.reading import (
     CommitReader,
     TakenCommits,
@@ -29,7 +29,6 @@ from agentbox.core.linux.path_opener import Boundary
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import (
     BackendError,
-    PreconditionFailed,
     ReviewConflict,
     SpawnError,
     ValidationError,
@@ -74,7 +73,9 @@ class ReviewManager:
 
     async def load(self, running: frozenset[str]) -> None:
         """Recover what an earlier process left: interrupted commits are completed or rolled back,
-        and branches of agents that no longer run are sealed."""
+        and branches of agents that no longer run are sealed. Their commits share the time of one,
+        so that this host starts even if all of them are slow to read."""
+        deadline = time.monotonic() + SECONDS
         for agent_id in await asyncio.to_thread(self._files.agent_ids):
             try:
                 recovered = await asyncio.to_thread(self._files.recover_commit, agent_id)
@@ -89,7 +90,7 @@ class ReviewManager:
                     log.warning("recovered an interrupted commit", agent_id=agent_id, **data)
                     await self._emit_event(LifecycleEvent("review.recovered", agent_id, data))
                 if agent_id not in running:
-                    await self._seal(agent_id, "")
+                    await self._seal(agent_id, "", max(1.0, deadline - time.monotonic()))
                     await self.clean_up(agent_id)
             except (OSError, ValueError) as error:
                 self._unreadable.add(agent_id)
@@ -188,7 +189,7 @@ class ReviewManager:
 
     async def _commit(self, agent_id: str, digest: str, by: str) -> dict[str, Any]:
         async with self._lock:
-            review = await self._read_current(agent_id, digest)
+            review = await asyncio.to_thread(self._files.read_current, agent_id, digest)
             try:
                 changed = await asyncio.to_thread(self._files.apply, review)
             except Conflicts as error:
@@ -224,7 +225,7 @@ class ReviewManager:
         self, agent_id: str, digest: str, taken: TakenCommits, by: str
     ) -> dict[str, Any]:
         async with self._lock:
-            review = await self._read_current(agent_id, digest)
+            review = await asyncio.to_thread(self._files.read_current, agent_id, digest)
             record = record_of(review)
             check_rest(agent_id, record, with_rest=taken.with_rest)
             data = {
@@ -238,14 +239,6 @@ class ReviewManager:
             }
             await self._close_review(agent_id, LifecycleEvent("review.committed", agent_id, data))
             return {"agent_id": agent_id, "digest": digest, "changed": 0}
-
-    async def _read_current(self, agent_id: str, digest: str) -> Review:
-        review = await asyncio.to_thread(self._files.read, agent_id)
-        if digest != review.digest:
-            raise PreconditionFailed(
-                f"cannot commit {agent_id}: its digest is {review.digest}", etag=review.digest
-            )
-        return review
 
     async def _discard(self, agent_id: str, by: str) -> dict[str, Any]:
         async with self._lock:
@@ -265,9 +258,11 @@ class ReviewManager:
         self._unreadable.discard(agent_id)
         await asyncio.to_thread(self._files.remove, agent_id)
 
-    async def _seal(self, agent_id: str, name: str) -> dict[str, Any] | None:
+    async def _seal(
+        self, agent_id: str, name: str, seconds: float = SECONDS
+    ) -> dict[str, Any] | None:
         is_new = not self._files.has_review(agent_id)
-        review = await self._sealer.load_or_seal(agent_id, name)
+        review = await self._sealer.load_or_seal(agent_id, name, seconds)
         if review is None:
             return None
         summary = self._summaries[agent_id] = pages.summary(review)

@@ -94,7 +94,7 @@ def test_raw_text_is_of_our_own_making() -> None:
         for path in folder.rglob("*.py")
         if ".out.raw(" in path.read_text() or " out.raw(" in path.read_text()
     }
-    assert found == {"config.py", "render.py", "commit_list.py", "status.py"}
+    assert found == {"config.py", "render.py", "review_commits.py", "status.py"}
 
 
 def test_a_line_stays_one_line_and_obeys_nothing(capsys: pytest.CaptureFixture[str]) -> None:

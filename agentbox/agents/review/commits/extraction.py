@@ -27,7 +27,7 @@ from agentbox.agents.review.commits.record import (
 )
 from agentbox.agents.review.commits.refs import is_id, read_bytes
 from agentbox.agents.runs import home
-from agentbox.agents.runs.confinement import protected_dirs
+from agentbox.agents.runs.confinement import protected_dirs, resolve_in_box
 from agentbox.core.linux.landlock import PathRule
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.linux.path_opener import SYSTEM_DIRECTORIES
@@ -82,12 +82,16 @@ class CommitExtractor:
         objects: tuple[str, ...],
         changes: Iterable[FileChange],
         when: float,
+        seconds: float = SECONDS,
     ) -> CommitsRecord | None:
         """The commits of a sealed branch, with the files made from them in `directory`, which is
         replaced. `objects`: directories that the branch borrows from. A failure is a record with an
         error. None without a repository; nothing is started without a new commit. Raises OSError if
-        the disk fails."""
+        the disk fails. It takes at most `seconds`."""
         record = history.record
+        sealed, directory = (
+            resolve_in_box(self._config.paths, path) for path in (sealed, directory)
+        )
         if record.error == "no-repository":
             return None
         if record.error or record.tip in ("", record.start):
@@ -106,9 +110,8 @@ class CommitExtractor:
             _prepare, directory, given, (str(sealed / ".git/objects"), *objects), objects
         )
         try:
-            return await self._extract(
-                history, self._launch(agent_id, sealed, directory, objects), directory
-            )
+            launch = self._launch(agent_id, sealed, directory, objects)
+            return await self._extract(history, replace(launch, wall_seconds=seconds), directory)
         finally:
             await asyncio.to_thread(_clean_up, directory)
 
@@ -122,7 +125,7 @@ class CommitExtractor:
         if code != 0:
             log.error("cannot read commits", directory=str(directory), code=code, stderr=words)
             reason = (
-                f"reading them took more than {SECONDS:.0f} s or {_MEMORY >> 20} MiB"
+                f"reading them took more than {launch.wall_seconds:.0f} s or {_MEMORY >> 20} MiB"
                 if code is None
                 else f"the program that reads them ended with {code}"
             )
@@ -168,7 +171,6 @@ class CommitExtractor:
             file_size=_MAX_FILE,
             private=str(directory),
             branch_disk=_DISK,
-            wall_seconds=SECONDS,
             grace_seconds=0,
             confinement=confinement,
         )

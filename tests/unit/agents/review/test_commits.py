@@ -1,6 +1,7 @@
 """Commits of honest agents, in every kind of repository that a workspace can be."""
 
 import base64
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 import pytest_asyncio
 from commit_lab import CommitLab, commit, git
 
+from agentbox.agents.review.commits.confined import main
 from agentbox.agents.review.commits.confined.listing import PART_FILES
 from agentbox.core.slot_errors import HistoryLeftOut
 from agentbox.sandbox.launcher.client import LauncherClient
@@ -100,6 +102,32 @@ async def test_dirty_at_the_start(launcher: LauncherClient, tmp_path: Path) -> N
     git(work, "commit", "-q", "-m", "x", "file")
     page = await lab.page(agent_id)
     assert page["summary"]["rest"] == [{"path": "yours", "why": "modified"}]
+
+
+async def test_line_breaks_that_git_converts(launcher: LauncherClient, tmp_path: Path) -> None:
+    """git-config(1), core.autocrlf: the file has other bytes than its commit, and nothing is left
+    to commit."""
+    lab = CommitLab(tmp_path, launcher)
+    git(lab.workspace, "config", "core.autocrlf", "true")
+    agent_id, work = lab.begin()
+    (work / "file").write_bytes(b"one\r\ntwo\r\n")
+    git(work, "commit", "-q", "-a", "-m", "x")
+    page = await lab.page(agent_id)
+    assert "+two\n" in page["commits"][0]["files"][0]["diff"]
+    assert page["summary"]["rest"] == []
+
+
+async def test_without_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names what is missing, and where."""
+    monkeypatch.setattr(main, "SEARCH_PATH", str(tmp_path))
+    (tmp_path / "out").mkdir()
+    (tmp_path / "input.json").write_text("{}")
+    assert main.main(tmp_path) == 0
+    result = json.loads((tmp_path / "out" / main.RESULT).read_text())
+    assert result == {
+        "error": "history-left-out",
+        "detail": "git is not installed where agents run (/usr/bin/git)",
+    }
 
 
 async def test_pages_of_a_large_commit(launcher: LauncherClient, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from commit_lab import CommitLab, commit, git
 
-from agentbox.agents.review.commits import extraction
+from agentbox.agents.review import reviews
 from agentbox.core.slot_errors import HistoryLeftOut, ObjectsBad
 
 Branch = tuple[str, Path]
@@ -143,7 +143,7 @@ async def test_a_pipe_among_the_objects(
     lab: CommitLab, branch: Branch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """git would wait for its writer: the bound of time ends it."""
-    monkeypatch.setattr(extraction, "SECONDS", 2.0)
+    monkeypatch.setattr(reviews, "SECONDS", 2.0)
     agent_id, work = branch
     blob = commit(work, "own", file="own\n")
     path = work / ".git/objects" / blob[:2] / blob[2:]

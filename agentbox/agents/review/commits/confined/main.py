@@ -108,7 +108,7 @@ class _Extraction:
             )
             hidden = rest.ignored(self._verified, sealed, untracked) if untracked else frozenset()
             different += [
-                rest.RestPath(path, "untracked", files.state(path)[0])
+                rest.RestPath(path, "untracked", files.content(path)[0])
                 for path in untracked
                 if path not in hidden
             ]

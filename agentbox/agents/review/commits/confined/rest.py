@@ -45,11 +45,17 @@ class SealedFiles:
     def __exit__(self, *_: object) -> None:
         os.close(self._root)
 
-    def state(self, path: str) -> tuple[int, str]:
-        """Mode and blob id as git would store it; (0, "") if there is neither a file nor a link.
-        Raises TooMuch, OSError."""
+    def mode_unless(self, path: str, expected: tuple[int, str]) -> int | None:
+        """The mode as git would store it, 0 if there is neither a file nor a link; None if it and
+        the blob id are as expected. Line breaks of Windows count as others: git may have
+        converted them (`core.autocrlf`). Raises TooMuch, OSError."""
         mode, data = self.content(path)
-        return (mode, self._blob_id(data)) if mode else (0, "")
+        if not mode:
+            return None if not expected[0] else 0
+        same = self._blob_id(data) == expected[1] or (
+            b"\r\n" in data and self._blob_id(data.replace(b"\r\n", b"\n")) == expected[1]
+        )
+        return None if mode == expected[0] and same else mode
 
     def content(self, path: str) -> tuple[int, bytes]:
         """Mode and bytes. Raises TooMuch, OSError."""
@@ -101,14 +107,14 @@ def compare(
         expected = tip.get(path, (0, ""))
         if expected[0] == SUBMODULE:
             continue  # said as a submodule link
-        found = sealed.state(path)
-        if found == expected:
+        mode = sealed.mode_unless(path, expected)
+        if mode is None:
             continue
         if expected[0] == 0 and path not in tracked_at_start:
             untracked.append(path)
             continue
-        what = "added" if not expected[0] else "deleted" if not found[0] else "modified"
-        rest.append(RestPath(path, what, found[0]))
+        what = "added" if not expected[0] else "deleted" if not mode else "modified"
+        rest.append(RestPath(path, what, mode))
     return rest, untracked
 
 

@@ -10,7 +10,12 @@ import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.visible_text import escape_invisible
-from agentbox.host.cli.commit_list import export_commits, print_diff, show_commits, take
+from agentbox.host.cli.commands.agents.review_commits import (
+    export_commits,
+    print_diff,
+    show_commits,
+    take,
+)
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import Output, pluralize
 
