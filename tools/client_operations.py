@@ -139,7 +139,8 @@ def _resources(name: str) -> tuple[Resource, ...]:
 
 def _methods(resource: Resource, *, is_box: bool) -> Iterator[Method]:
     for row in resource.operations:
-        if row.http and row.listener == "api" and row.media == "json":
+        is_file = resource.signature(row.name).return_annotation is bytes
+        if row.http and row.listener == "api" and (row.media == "json" or is_file):
             yield Method(resource, row, is_box=is_box)
 
 

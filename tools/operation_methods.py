@@ -158,6 +158,7 @@ class Method:
         if placed["body"] or placed["whole"]:
             words.append(f"body={self._body(placed['whole'], placed['body'])}")
         words += [f"headers=idempotency_header({one.name})" for one in placed["header"]]
+        words += ['headers={"Accept": "*/*"}'] if self._row.media == "any" else []
         words += [f"accepted={accepted!r}"] if accepted else []
         words += [f"wait_s={wait}"] if (wait := self._wait()) else []
         return ", ".join(words)
@@ -183,6 +184,8 @@ class Method:
         """The annotation of the result, and the statements that return it."""
         annotation, name = self._signature.return_annotation, self._route.response
         args = get_args(annotation)
+        if annotation is bytes:
+            return "bytes", "return response.content"
         if not name:
             return ("bool", "return response.is_success") if annotation is bool else ("None", "")
         if name == "object":

@@ -158,6 +158,36 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "commit_review", "POST", "/v1/reviews/{agent_id}/commit", (), False, "commit", False
         ),
         RequestLine(
+            "show_review_commits",
+            "GET",
+            "/v1/reviews/{agent_id}/commits",
+            ("at", "limit"),
+            False,
+            "commits",
+            True,
+        ),
+        RequestLine(
+            "read_review_bundle",
+            "GET",
+            "/v1/reviews/{agent_id}/bundle",
+            ("rest",),
+            False,
+            "bundle",
+            True,
+        ),
+        RequestLine(
+            "read_review_patches",
+            "GET",
+            "/v1/reviews/{agent_id}/patches",
+            ("rest",),
+            False,
+            "patches",
+            True,
+        ),
+        RequestLine(
+            "end_review", "POST", "/v1/reviews/{agent_id}/commits/taken", (), False, "taken", False
+        ),
+        RequestLine(
             "discard_review", "POST", "/v1/reviews/{agent_id}/discard", (), False, "discard", False
         ),
         RequestLine("list_approvals", "GET", "/v1/approvals", (), False, "list_approvals", True),

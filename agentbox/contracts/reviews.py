@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
 from agentbox.contracts.arguments import Id, Position
+from agentbox.contracts.review_commits import RECORDS as COMMIT_RECORDS
+from agentbox.contracts.review_commits import CommitsPage, NotTaken, TakenBody
 from agentbox.core.records.bounds import bounded_text, number_range
 from agentbox.core.records.wire import JsonObj, Record, record
 
@@ -12,7 +14,8 @@ from agentbox.core.records.wire import JsonObj, Record, record
 @record
 class ReviewSummary(Record):
     """Counts are of paths. `runs_by_itself`: paths that something executes automatically at their
-    destination. `left_out`: paths that are never applied.
+    destination. `left_out`: paths that are never applied. `commits`: that the agent made in its
+    branch and that can be taken.
     """
 
     agent_id: str
@@ -24,6 +27,7 @@ class ReviewSummary(Record):
     sealed_at: datetime
     runs_by_itself: int
     left_out: int
+    commits: int = 0
 
 
 @record
@@ -45,12 +49,6 @@ class ReviewChange(Record):
     runs: str
     notes: tuple[str, ...]
     diff: str
-
-
-@record
-class NotTaken(Record):
-    path: str
-    why: str
 
 
 @record
@@ -101,19 +99,39 @@ class ReviewEndpoints(Protocol):
 
     async def commit(self, agent_id: Id, change: CommitBody) -> Committed: ...
 
+    async def commits(
+        self,
+        agent_id: Id,
+        *,
+        at: Position = 0,
+        limit: Annotated[int, number_range(1, 1_000)] = 100,
+    ) -> CommitsPage: ...
+
+    async def bundle(self, agent_id: Id, *, rest: bool = False) -> bytes:
+        """With `rest`, the changes that have no commit are one more commit."""
+        ...
+
+    async def patches(self, agent_id: Id, *, rest: bool = False) -> bytes:
+        """Likewise."""
+        ...
+
+    async def taken(self, agent_id: Id, change: TakenBody) -> Committed: ...
+
     async def discard(self, agent_id: Id) -> Discarded: ...
 
 
 RECORDS: Mapping[str, type[Record]] = {
-    kind.__name__: kind
-    for kind in (
-        ReviewSummary,
-        Reviews,
-        ReviewChange,
-        NotTaken,
-        ReviewPage,
-        CommitBody,
-        Committed,
-        Discarded,
-    )
+    **COMMIT_RECORDS,
+    **{
+        kind.__name__: kind
+        for kind in (
+            ReviewSummary,
+            Reviews,
+            ReviewChange,
+            ReviewPage,
+            CommitBody,
+            Committed,
+            Discarded,
+        )
+    },
 }

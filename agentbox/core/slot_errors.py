@@ -113,6 +113,36 @@ class ReviewConflict(AdapterError):
     code, status, names = "review-conflict", 409, ("id", "conflicts")
 
 
+class NoRepository(AdapterError):
+    """The workspace has no git repository, so an agent's branch has no commits to take."""
+
+    code, status, names = "no-repository", 409, ("id",)
+
+
+class HistoryLeftOut(AdapterError):
+    """The commits of a branch cannot be taken; the detail names what was left out."""
+
+    code, status, names = "history-left-out", 409, ("id",)
+
+
+class ObjectsBad(AdapterError):
+    """Objects of a branch are damaged or refused; the detail has what git says."""
+
+    code, status, names = "objects-bad", 409, ("id",)
+
+
+class RefRefused(AdapterError):
+    """HEAD of a branch names no branch that can be taken."""
+
+    code, status, names = "ref-refused", 409, ("id",)
+
+
+class TipDiffers(AdapterError):
+    """The last commit lacks changes of the agent. `paths`: some of them and how they differ."""
+
+    code, status, names = "tip-differs", 409, ("id", "paths")
+
+
 class StateBusy(AdapterError):
     """Running agents use the state. `agents`: their ids."""
 

@@ -16,6 +16,7 @@ from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.denials import DenialLedger
 from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.registry.store import AgentStore
+from agentbox.agents.review.commits.extraction import CommitExtractor
 from agentbox.agents.review.reviews import ReviewManager
 from agentbox.agents.states.registry import StateRegistry
 from agentbox.core.slot_errors import AdapterError
@@ -44,7 +45,10 @@ class HostState:
             lambda agent_id: active(agent_id) is not None,
         )
         self.reviews = ReviewManager(
-            config.paths, config.state_dir / "reviews", lambda event: self.save_all((), (event,))
+            config.paths,
+            config.state_dir / "reviews",
+            lambda event: self.save_all((), (event,)),
+            CommitExtractor(config, self.launcher, mark),
         )
         self._unreported: tuple[LifecycleEvent, ...] = ()
         self._unsaved: dict[str, AgentRecord] = {}

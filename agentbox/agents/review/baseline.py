@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from agentbox.agents.review.commits.git_start import GitStart
 from agentbox.agents.review.copying import BLOCK
 from agentbox.core.files.atomic import replace
 from agentbox.policy.limits.registry import INODE_BYTES
@@ -37,11 +38,13 @@ class BaselineEntry(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class Baseline:
     """`workspace` is the directory that was copied; `rows` by path. `objects`: git object
-    directories of the workspace that the branch borrows from."""
+    directories of the workspace that the branch borrows from; `git`: the repository at its root,
+    None without one."""
 
     workspace: str
     rows: dict[str, BaselineEntry]
     objects: tuple[str, ...] = ()
+    git: GitStart | None = None
 
     @property
     def size(self) -> int:
@@ -54,10 +57,17 @@ def size_of(entries: int, blocks: int) -> int:
     return INODE_BYTES * entries + BLOCK * blocks
 
 
-def write(path: Path, workspace: str, objects: tuple[str, ...], lines: Iterable[str]) -> None:
+def write(
+    path: Path,
+    workspace: str,
+    objects: tuple[str, ...],
+    lines: Iterable[str],
+    git: GitStart | None = None,
+) -> None:
     """Write what `read` reads; `lines` are the rows as JSON. Atomic. Raises OSError."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    head = json.dumps({"version": _VERSION, "workspace": workspace, "objects": objects})
+    header = {"version": _VERSION, "workspace": workspace, "objects": objects}
+    head = json.dumps(header | ({} if git is None else {"git": git.to_json()}))
     replace(path, ("\n".join((head, *lines)) + "\n").encode(), mode=0o600, durable=False)
 
 
@@ -71,9 +81,11 @@ def read(path: Path) -> Baseline | None:
     header = json.loads(head)
     if header.get("version") != _VERSION:
         raise ValueError(f"{path.name} has version {header.get('version')}, not {_VERSION}")
+    git = header.get("git")  # absent in a baseline of an earlier release
     rows = (BaselineEntry(*json.loads(line)) for line in lines)
     return Baseline(
         workspace=header["workspace"],
         rows={row.path: row for row in rows},
         objects=tuple(header["objects"]),
+        git=None if git is None else GitStart.from_json(git),
     )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from agentbox.agents.review import baseline, copying, git_dir
+from agentbox.agents.review.commits import git_start
 from agentbox.agents.review.copying import TreeCopier
 from agentbox.agents.runs import home
 from agentbox.core.linux import path_opener
@@ -68,9 +69,10 @@ def create(
         ):
             lines, directories, blocks, git_paths = _copy(source, target, report_progress)
             objects = git_dir.create(source, str(workspace), target, git_paths, *committer)
+            git = git_start.read_start(target, git_dir.object_format(target))
         _restore_directories(str(work), directories)
         lines += (json.dumps((path, "g")) for path in git_paths)
-        baseline.write(baseline_path, str(workspace), objects, lines)
+        baseline.write(baseline_path, str(workspace), objects, lines, git)
     except BaseException:
         home.remove(work)
         raise

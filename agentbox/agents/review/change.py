@@ -5,6 +5,8 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
+from agentbox.agents.review.commits.record import CommitsRecord
+
 ChangeKind = Literal["added", "modified", "deleted"]
 
 
@@ -51,7 +53,8 @@ class SkippedPath:
 @dataclass(frozen=True, kw_only=True)
 class Review:
     """`changes` in display order: those that run by themselves first. `emptied`: directories that
-    the agent removed. `workspace` is the directory that was copied; `sealed_at` in Unix seconds."""
+    the agent removed. `workspace` is the directory that was copied; `sealed_at` in Unix seconds.
+    `commits`: None if the workspace has no git repository."""
 
     agent_id: str
     name: str
@@ -60,6 +63,7 @@ class Review:
     changes: tuple[FileChange, ...]
     left_out: tuple[SkippedPath, ...] = ()
     emptied: tuple[str, ...] = ()
+    commits: CommitsRecord | None = None
     digest: str = field(default="", init=False)
 
     def __post_init__(self) -> None:
@@ -70,6 +74,8 @@ class Review:
     def _digest_input(self) -> dict[str, Any]:
         data = asdict(self)
         del data["digest"]
+        if self.commits is None:  # as in reviews of earlier releases
+            del data["commits"]
         return data
 
     def to_json(self) -> dict[str, Any]:
@@ -78,6 +84,7 @@ class Review:
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Self:
         """Raises ValueError if the digest does not match."""
+        commits = data.get("commits")
         review = cls(
             agent_id=data["agent_id"],
             name=data["name"],
@@ -86,6 +93,7 @@ class Review:
             changes=tuple(FileChange.from_json(item) for item in data["changes"]),
             left_out=tuple(SkippedPath(**item) for item in data["left_out"]),
             emptied=tuple(data["emptied"]),
+            commits=None if commits is None else CommitsRecord.from_json(commits),
         )
         if review.digest != data["digest"]:
             raise ValueError(f"the review of {data['agent_id']} has changed since it was sealed")

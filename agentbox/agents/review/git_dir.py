@@ -93,6 +93,12 @@ def create(
     return tuple(borrowed)
 
 
+def object_format(branch: int) -> str:
+    """Of the repository at the root of a branch that `create` has just made: sha1 or sha256."""
+    values = _parse_config(_read_text(branch, f"{GIT}/config"))
+    return values.get("extensions.objectformat", "sha1")
+
+
 def _find_repository(workspace: int, path: str) -> str | None:
     """Path of the repository of that .git, below the workspace: itself, or the target of a .git
     file."""

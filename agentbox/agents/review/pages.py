@@ -39,6 +39,7 @@ def summary(review: Review) -> dict[str, Any]:
         "sealed_at": clock.to_wire(clock.from_unix(review.sealed_at)),
         "runs_by_itself": sum(bool(change.runs) for change in review.changes),
         "left_out": len(review.left_out),
+        "commits": 0 if review.commits is None else review.commits.count,
     }
 
 

@@ -4,23 +4,37 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
 
 from agentbox.agents.review import baseline, journal
 from agentbox.agents.review.apply import ReviewApplier
 from agentbox.agents.review.branch import WORK
 from agentbox.agents.review.change import Review
-from agentbox.agents.review.compare import compare
+from agentbox.agents.review.commits.history import SealedHistory, inspect
+from agentbox.agents.review.commits.record import CommitsRecord
+from agentbox.agents.review.compare import BranchComparison, compare
 from agentbox.agents.runs import home
 from agentbox.agents.runs.confinement import resolve_in_box
 from agentbox.core.files.atomic import read_json, replace
 from agentbox.core.paths import Paths
-from agentbox.core.slot_errors import BackendError, NotFound
+from agentbox.core.slot_errors import BackendError, NotFound, PreconditionFailed
 from agentbox.core.visible_text import escape_invisible
 
-SEALED: Final = "sealed"
+SEALED, COMMITS = "sealed", "commits"
 _BASELINE_FILE, _REVIEW_FILE, _COMMIT_FILE = "start.jsonl", "review.json", "commit.json"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SealedBranch:
+    """`path` is the sealed copy, `workspace` the directory that was copied, `objects` the git
+    object directories that it borrows from."""
+
+    path: Path
+    workspace: Path
+    comparison: BranchComparison
+    objects: tuple[str, ...]
+    history: SealedHistory
 
 
 class ReviewFiles:
@@ -38,6 +52,10 @@ class ReviewFiles:
 
     def sealed_path(self, agent_id: str) -> Path:
         return home.agent_dir(self._paths, agent_id) / SEALED
+
+    def commits_path(self, agent_id: str) -> Path:
+        """Directory of the files made from the agent's commits."""
+        return home.agent_dir(self._paths, agent_id) / COMMITS
 
     def has_review(self, agent_id: str) -> bool:
         return self._file_path(agent_id, _REVIEW_FILE).exists()
@@ -64,11 +82,18 @@ class ReviewFiles:
                 impl="local-process",
             ) from error
 
-    def load_or_seal(self, agent_id: str, name: str) -> Review | None:
+    def read_current(self, agent_id: str, digest: str) -> Review:
+        """Raises what `read` raises, and PreconditionFailed if it has another digest."""
+        review = self.read(agent_id)
+        if digest != review.digest:
+            raise PreconditionFailed(
+                f"cannot commit {agent_id}: its digest is {review.digest}", etag=review.digest
+            )
+        return review
+
+    def seal(self, agent_id: str) -> SealedBranch | None:
         """Move the branch to a directory that no grant names, then compare it; its processes have
-        ended. None without changes. Raises OSError, ValueError, BackendError."""
-        if self.has_review(agent_id):
-            return self.read(agent_id)
+        ended. None without a branch. Raises OSError, ValueError."""
         work, sealed = home.agent_dir(self._paths, agent_id) / WORK, self.sealed_path(agent_id)
         if work.is_dir() and not sealed.exists():
             work.rename(sealed)
@@ -80,17 +105,29 @@ class ReviewFiles:
             if recorded is None
             else Path(recorded.workspace)
         )
-        comparison = compare(sealed, workspace, {} if recorded is None else recorded.rows)
-        if not comparison.changes:
-            return None
+        objects = () if recorded is None else recorded.objects
+        return SealedBranch(
+            path=sealed,
+            workspace=workspace,
+            comparison=compare(sealed, workspace, {} if recorded is None else recorded.rows),
+            objects=objects,
+            history=inspect(sealed, workspace, None if recorded is None else recorded.git, objects),
+        )
+
+    def store(
+        self, agent_id: str, name: str, branch: SealedBranch, commits: CommitsRecord | None
+    ) -> Review:
+        """Write the review of a sealed branch. Raises OSError."""
+        comparison = branch.comparison
         review = Review(
             agent_id=agent_id,
             name=name,
-            workspace=str(workspace),
+            workspace=str(branch.workspace),
             sealed_at=time.time(),
             changes=tuple(comparison.changes),
             left_out=tuple(comparison.skipped),
             emptied=tuple(comparison.emptied),
+            commits=commits,
         )
         replace(
             self._file_path(agent_id, _REVIEW_FILE),
@@ -104,6 +141,7 @@ class ReviewFiles:
         if not (directory / SEALED).is_dir() or (directory / WORK).exists():
             return False
         self._file_path(agent_id, _REVIEW_FILE).unlink(missing_ok=True)
+        home.remove(directory / COMMITS)
         (directory / SEALED).rename(directory / WORK)
         return True
 
@@ -121,7 +159,7 @@ class ReviewFiles:
     def remove(self, agent_id: str) -> None:
         """The baseline is removed last: until then the branch is found again after a crash."""
         directory = home.agent_dir(self._paths, agent_id)
-        for name in (WORK, SEALED):
+        for name in (WORK, SEALED, COMMITS):
             home.remove(directory / name)
         self.drop(agent_id)
         with contextlib.suppress(OSError):  # home and tmp may still exist

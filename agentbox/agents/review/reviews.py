@@ -2,6 +2,7 @@
 authoritative; memory has only the list of reviews."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
@@ -13,6 +14,14 @@ from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.review import branch, pages
 from agentbox.agents.review.apply import Conflicts
 from agentbox.agents.review.branch import Branch, ReportProgress
+from agentbox.agents.review.branch_sealer import BranchSealer
+from agentbox.agents.review.commits.extraction import SECONDS, CommitExtractor
+from agentbox.agents.review.commits.reading import (
+    CommitReader,
+    TakenCommits,
+    check_rest,
+    record_of,
+)
 from agentbox.agents.review.review_files import ReviewFiles, review_not_found
 from agentbox.agents.runs import home
 from agentbox.agents.runs.confinement import protected_dirs, resolve_in_box
@@ -20,7 +29,6 @@ from agentbox.core.linux.path_opener import Boundary
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import (
     BackendError,
-    PreconditionFailed,
     ReviewConflict,
     SpawnError,
     ValidationError,
@@ -53,16 +61,21 @@ class ReviewManager:
     """`directory`: baselines, reviews and journals, one directory per agent. `emit_event` receives
     each event, in order."""
 
-    def __init__(self, paths: Paths, directory: Path, emit_event: EmitEvent) -> None:
+    def __init__(
+        self, paths: Paths, directory: Path, emit_event: EmitEvent, extractor: CommitExtractor
+    ) -> None:
         self._paths, self._files = paths, ReviewFiles(paths, directory)
-        self._emit_event = emit_event
+        self._emit_event, self._sealer = emit_event, BranchSealer(self._files, extractor)
+        self.commits = CommitReader(paths, self._files)
         self._summaries: dict[str, dict[str, Any]] = {}  # by agent id
         self._unreadable: set[str] = set()  # ids of agents whose branch could not be read
         self._lock = asyncio.Lock()
 
     async def load(self, running: frozenset[str]) -> None:
         """Recover what an earlier process left: interrupted commits are completed or rolled back,
-        and branches of agents that no longer run are sealed."""
+        and branches of agents that no longer run are sealed. Their commits share the time of one,
+        so that this host starts even if all of them are slow to read."""
+        deadline = time.monotonic() + SECONDS
         for agent_id in await asyncio.to_thread(self._files.agent_ids):
             try:
                 recovered = await asyncio.to_thread(self._files.recover_commit, agent_id)
@@ -77,7 +90,7 @@ class ReviewManager:
                     log.warning("recovered an interrupted commit", agent_id=agent_id, **data)
                     await self._emit_event(LifecycleEvent("review.recovered", agent_id, data))
                 if agent_id not in running:
-                    await self._seal(agent_id, "")
+                    await self._seal(agent_id, "", max(1.0, deadline - time.monotonic()))
                     await self.clean_up(agent_id)
             except (OSError, ValueError) as error:
                 self._unreadable.add(agent_id)
@@ -159,6 +172,16 @@ class ReviewManager:
         BackendError and leaves the workspace unchanged. Continues if the caller is cancelled."""
         return await asyncio.shield(asyncio.create_task(self._commit(agent_id, digest, by)))
 
+    async def end_with_commits(
+        self, agent_id: str, digest: str, taken: TakenCommits, by: str
+    ) -> dict[str, Any]:
+        """End the review: its commits are in the operator's repository. Raises NotFound,
+        ValidationError, PreconditionFailed, TipDiffers or what `record_of` raises. Continues if the
+        caller is cancelled."""
+        taken.check()
+        task = asyncio.create_task(self._end_with_commits(agent_id, digest, taken, by))
+        return await asyncio.shield(task)
+
     async def discard(self, agent_id: str, by: str) -> dict[str, Any]:
         """Remove branch and review, even an unreadable one. Raises NotFound. Continues if the
         caller is cancelled."""
@@ -166,11 +189,7 @@ class ReviewManager:
 
     async def _commit(self, agent_id: str, digest: str, by: str) -> dict[str, Any]:
         async with self._lock:
-            review = await asyncio.to_thread(self._files.read, agent_id)
-            if digest != review.digest:
-                raise PreconditionFailed(
-                    f"cannot commit {agent_id}: its digest is {review.digest}", etag=review.digest
-                )
+            review = await asyncio.to_thread(self._files.read_current, agent_id, digest)
             try:
                 changed = await asyncio.to_thread(self._files.apply, review)
             except Conflicts as error:
@@ -202,6 +221,25 @@ class ReviewManager:
             await self._close_review(agent_id, LifecycleEvent("review.committed", agent_id, data))
             return {"agent_id": agent_id, "digest": digest, "changed": changed}
 
+    async def _end_with_commits(
+        self, agent_id: str, digest: str, taken: TakenCommits, by: str
+    ) -> dict[str, Any]:
+        async with self._lock:
+            review = await asyncio.to_thread(self._files.read_current, agent_id, digest)
+            record = record_of(review)
+            check_rest(agent_id, record, with_rest=taken.with_rest)
+            data = {
+                "by": by,
+                "digest": digest,
+                "paths": len(review.changes),
+                "changed": 0,
+                "commits": record.count,
+                "tip": taken.tip,
+                "ref": escape_invisible(taken.ref),
+            }
+            await self._close_review(agent_id, LifecycleEvent("review.committed", agent_id, data))
+            return {"agent_id": agent_id, "digest": digest, "changed": 0}
+
     async def _discard(self, agent_id: str, by: str) -> dict[str, Any]:
         async with self._lock:
             summary = self._summaries.get(agent_id)
@@ -220,16 +258,21 @@ class ReviewManager:
         self._unreadable.discard(agent_id)
         await asyncio.to_thread(self._files.remove, agent_id)
 
-    async def _seal(self, agent_id: str, name: str) -> dict[str, Any] | None:
+    async def _seal(
+        self, agent_id: str, name: str, seconds: float = SECONDS
+    ) -> dict[str, Any] | None:
         is_new = not self._files.has_review(agent_id)
-        review = await asyncio.to_thread(self._files.load_or_seal, agent_id, name)
+        review = await self._sealer.load_or_seal(agent_id, name, seconds)
         if review is None:
             return None
         summary = self._summaries[agent_id] = pages.summary(review)
         if is_new:
             data = {
                 name: summary[name]
-                for name in ("digest", "added", "modified", "deleted", "runs_by_itself", "left_out")
+                for name in (
+                    *("digest", "added", "modified", "deleted"),
+                    *("runs_by_itself", "left_out", "commits"),
+                )
             }
             await self._emit_event(
                 LifecycleEvent("review.sealed", agent_id, {"name": summary["name"], **data})

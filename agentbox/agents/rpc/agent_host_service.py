@@ -12,10 +12,12 @@ from agentbox.agents.authorization import metering
 from agentbox.agents.canaries import SandboxCanaryRunner
 from agentbox.agents.errors import invalid
 from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.review.commits.reading import TakenCommits
 from agentbox.agents.states.registry import check_owner
 from agentbox.agents.states.state import StoredState
 from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.contracts.agent_host.denials import DenialCounts
+from agentbox.contracts.review_commits import CommitsFileName
 from agentbox.core.slot_errors import PermissionDenied
 from agentbox.policy.patterns.scopes import Scope
 
@@ -41,6 +43,20 @@ class AgentHostService:
 
     async def discard_review(self, agent_id: str, *, by: str) -> _Document:
         return await self._host.reviews.discard(agent_id, by)
+
+    async def show_commits(self, agent_id: str, *, at: int, limit: int) -> _Document:
+        return await self._host.reviews.commits.show(agent_id, at, limit)
+
+    async def read_commits(
+        self, agent_id: str, *, name: CommitsFileName, at: int, limit: int
+    ) -> _Document:
+        return await self._host.reviews.commits.read(agent_id, name, at, limit)
+
+    async def end_review(
+        self, agent_id: str, *, digest: str, tip: str, ref: str, with_rest: bool, by: str
+    ) -> _Document:
+        taken = TakenCommits(tip=tip, ref=ref, with_rest=with_rest)
+        return await self._host.reviews.end_with_commits(agent_id, digest, taken, by)
 
     async def request_approval(
         self,

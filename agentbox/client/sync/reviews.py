@@ -11,6 +11,7 @@ from agentbox.client.transport import decode
 
 if TYPE_CHECKING:
     from agentbox.client.sync.request_sender import RequestSender
+    from agentbox.contracts.review_commits import CommitsPage
     from agentbox.contracts.reviews import Committed, Discarded, ReviewPage, Reviews
 
 
@@ -44,6 +45,50 @@ class ReviewsClient:
 
         response = self._box.request(
             "commit_review", {"agent_id": agent_id}, body={"digest": digest}
+        )
+        return decode(Committed, response)
+
+    def commits(self, agent_id: str, *, at: int = 0, limit: int = 100) -> CommitsPage:
+        """Commits that the agent made in its branch, oldest first, from part `at` on, with files
+        and diffs. Paths that are executed automatically come first. Control and invisible
+        characters are escaped."""
+        from agentbox.contracts.review_commits import CommitsPage
+
+        response = self._box.request(
+            "show_review_commits", {"agent_id": agent_id}, query={"at": at, "limit": limit}
+        )
+        return decode(CommitsPage, response)
+
+    def bundle(self, agent_id: str, *, rest: bool = False) -> bytes:
+        """The commits as a git bundle, whose prerequisites the workspace's repository has."""
+        response = self._box.request(
+            "read_review_bundle",
+            {"agent_id": agent_id},
+            query={"rest": rest},
+            headers={"Accept": "*/*"},
+        )
+        return response.content
+
+    def patches(self, agent_id: str, *, rest: bool = False) -> bytes:
+        """The commits as a series of patches, in the format mboxrd of `git format-patch`."""
+        response = self._box.request(
+            "read_review_patches",
+            {"agent_id": agent_id},
+            query={"rest": rest},
+            headers={"Accept": "*/*"},
+        )
+        return response.content
+
+    def taken(
+        self, agent_id: str, digest: str, tip: str, ref: str, *, with_rest: bool = False
+    ) -> Committed:
+        """Ends the review with that digest: the caller has put its commits into a repository."""
+        from agentbox.contracts.reviews import Committed
+
+        response = self._box.request(
+            "end_review",
+            {"agent_id": agent_id},
+            body={"digest": digest, "tip": tip, "ref": ref, "with_rest": with_rest},
         )
         return decode(Committed, response)
 

@@ -7,6 +7,7 @@ from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.contracts.agent_host.denials import DenialCounts
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.approvals import Approval
+from agentbox.contracts.review_commits import CommitsChunk, CommitsFileName, CommitsPage
 from agentbox.contracts.reviews import Committed, Discarded, ReviewPage, ReviewSummary
 from agentbox.contracts.states import State
 from agentbox.core.records.wire import JsonObj
@@ -37,6 +38,25 @@ class AgentHost(Protocol):
 
     async def discard_review(self, agent_id: str, *, by: str) -> Discarded:
         """Remove the branch. Raises NotFound."""
+        ...
+
+    async def show_commits(self, agent_id: str, *, at: int, limit: int) -> CommitsPage:
+        """Commits from part `at` on. Raises NotFound, ValidationError, NoRepository,
+        HistoryLeftOut, ObjectsBad or RefRefused."""
+        ...
+
+    async def read_commits(
+        self, agent_id: str, *, name: CommitsFileName, at: int, limit: int
+    ) -> CommitsChunk:
+        """At most `limit` bytes of a file made from the commits. Raises what `show_commits`
+        raises."""
+        ...
+
+    async def end_review(
+        self, agent_id: str, *, digest: str, tip: str, ref: str, with_rest: bool, by: str
+    ) -> Committed:
+        """End a review whose commits were taken. Raises NotFound, PreconditionFailed, TipDiffers,
+        and what `show_commits` raises."""
         ...
 
     async def request_approval(

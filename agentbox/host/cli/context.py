@@ -128,6 +128,15 @@ class CliContext:
         record = self.running_record()
         return BoxClient(record.api_url, token=self.token(record))
 
+    def workspace_directory(self) -> Path | None:
+        """The workspace of the running box as a directory of this host; None if it is a volume."""
+        from agentbox.core.paths import Paths
+
+        record = self.running_record()
+        if record.project:
+            return Path(record.project)
+        return Paths(Path(record.root)).workspace if record.root else None
+
     def token(self, record: BoxRecord) -> str:
         """The admin token: the one stored by `up`, else the box's secret, else read from the
         box."""

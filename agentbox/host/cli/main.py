@@ -40,7 +40,7 @@ COMMAND_HELP: dict[str, str] = {
     "run": "run one command in the box as an agent",
     "agent": "manage agents: list, show, spawn, stop, logs, attach, revoke",
     "task": "manage tasks: submit, list, show, stop, logs",
-    "review": "review changes made by agents: list, show, commit, discard",
+    "review": "review changes made by agents: list, show, export, commit, discard",
     "approvals": "list and decide pending approvals: list, show, approve, deny",
     "mcp": "serve the box as tools for desktop clients: config",
     "token": "manage API tokens: create, list, revoke",

@@ -21,7 +21,7 @@ COMMANDS = {
     "up": TEXT, "down": NONE, "restart": NONE, "status": TEXT, "health": TEXT, "logs": BYTES, "shell": NONE, "run": BYTES,
     "agent list": TEXT, "agent show": TEXT, "agent spawn": TEXT, "agent stop": TEXT, "agent logs": BYTES, "agent attach": BYTES,
     "agent revoke": TEXT, "task submit": TEXT, "task list": TEXT, "task show": TEXT, "task stop": TEXT, "task logs": BYTES,
-    "review list": TEXT, "review show": TEXT, "review commit": TEXT, "review discard": TEXT,
+    "review list": TEXT, "review show": TEXT, "review export": TEXT, "review commit": TEXT, "review discard": TEXT,
     "approvals list": TEXT, "approvals show": TEXT, "approvals approve": TEXT, "approvals deny": TEXT,
     "mcp config": NONE, "token create": NONE, "token list": NONE, "token revoke": NONE,
     "secrets set": NONE, "secrets list": NONE, "secrets remove": NONE, "state list": TEXT, "state show": TEXT, "state prune": TEXT, "state reset": TEXT, "state adopt": TEXT,
@@ -94,7 +94,7 @@ def test_raw_text_is_of_our_own_making() -> None:
         for path in folder.rglob("*.py")
         if ".out.raw(" in path.read_text() or " out.raw(" in path.read_text()
     }
-    assert found == {"config.py", "mcp.py", "render.py", "review.py", "status.py"}
+    assert found == {"config.py", "mcp.py", "render.py", "review_commits.py", "status.py"}
 
 
 def test_a_line_stays_one_line_and_obeys_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,6 +24,8 @@ METHODS = {
     "mesh_register": "mesh.register", "mesh_heartbeat": "mesh.heartbeat", "mesh_deregister": "mesh.deregister", "mesh_sessions": "mesh.list_sessions",
     "mesh_session": "mesh.show_session", "mesh_evict": "mesh.evict", "mesh_status": "mesh.status", "mesh_join": "mesh.join",
     "list_reviews": "reviews.list", "show_review": "reviews.show", "commit_review": "reviews.commit",
+    "show_review_commits": "reviews.commits", "read_review_bundle": "reviews.bundle",
+    "read_review_patches": "reviews.patches", "end_review": "reviews.taken",
     "discard_review": "reviews.discard", "list_approvals": "approvals.list", "get_approval": "approvals.get",
     "list_states": "states.list", "adopt_state": "states.adopt", "show_state": "states.show", "remove_state": "states.remove",
     "decide_approval": "approvals.decide", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",

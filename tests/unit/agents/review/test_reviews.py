@@ -4,13 +4,16 @@ import asyncio
 from pathlib import Path
 
 import pytest
+from support.host_configs import host_config
 
 from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.review import compare
+from agentbox.agents.review.commits.extraction import CommitExtractor
 from agentbox.agents.review.reviews import ReviewManager
 from agentbox.agents.runs import home
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import NotFound
+from agentbox.sandbox.launcher.client import LauncherClient
 
 
 async def test_a_branch_that_cannot_be_looked_at_is_kept_and_can_be_discarded(
@@ -28,7 +31,9 @@ async def test_a_branch_that_cannot_be_looked_at_is_kept_and_can_be_discarded(
     (branch / "work").mkdir(parents=True)
     (branch / "work/file").touch()
     (tmp_path / "reviews/id").mkdir(parents=True)
-    reviews = ReviewManager(paths, tmp_path / "reviews", tell)
+    reviews = ReviewManager(
+        paths, tmp_path / "reviews", tell, CommitExtractor(host_config(paths), LauncherClient(), "")
+    )
     await reviews.load(frozenset())
     await reviews.clean_up("id")
     assert reviews.page() == []
@@ -53,7 +58,9 @@ async def test_a_review_that_is_discarded_while_the_agent_is_tidied_away(tmp_pat
         (work / str(number)).touch()
     (tmp_path / "reviews/id").mkdir(parents=True)
     (tmp_path / "workspace").mkdir(parents=True)
-    reviews = ReviewManager(paths, tmp_path / "reviews", tell)
+    reviews = ReviewManager(
+        paths, tmp_path / "reviews", tell, CommitExtractor(host_config(paths), LauncherClient(), "")
+    )
     await reviews.load(frozenset())
     assert reviews.page()
     discarded = asyncio.create_task(reviews.discard("id", "operator"))

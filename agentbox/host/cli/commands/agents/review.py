@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.visible_text import escape_invisible
+from agentbox.host.cli.commands.agents.review_commits import (
+    export_commits,
+    print_diff,
+    show_commits,
+    take,
+)
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import Output, pluralize
 
-_COLORS = {"+": "32", "-": "31", "@": "36"}
 _KINDS = ("added", "modified", "deleted")
 
 
 @click.group(name="review")
 def command() -> None:
-    """Review changes made by agents: list, show, commit, discard.
+    """Review changes made by agents: list, show, export, commit, discard.
 
     An agent works in a copy of the workspace. Its changes wait for a review, which applies or
     discards them.
@@ -43,10 +49,16 @@ def list_(cli: CliContext) -> None:
 @click.option(
     "--diff/--no-diff", default=True, show_default=True, help="Show what changed in each file."
 )
+@click.option(
+    "--commits", is_flag=True, help="Show the commits that the agent made, instead of its files."
+)
 @click.argument("agent_id")
 @click.pass_obj
-def show(cli: CliContext, diff: bool, agent_id: str) -> None:
+def show(cli: CliContext, diff: bool, commits: bool, agent_id: str) -> None:
     """Show the changes of an agent. Files that are executed automatically come first, marked !."""
+    if commits:
+        show_commits(cli, agent_id, diff=diff)
+        return
     position: int | None = 0
     with cli.client() as client:
         while position is not None:
@@ -72,12 +84,52 @@ def show(cli: CliContext, diff: bool, agent_id: str) -> None:
     metavar="D",
     help="Only if the review has this digest, as shown by `show`.",
 )
+@click.option(
+    "--commits",
+    is_flag=True,
+    help="Take the agent's commits as a branch of the workspace's repository, not its files.",
+)
+@click.option(
+    "--branch",
+    metavar="NAME",
+    help="With --commits: the new branch is agentbox/NAME (default: the agent's id).",
+)
+@click.option(
+    "--with-rest",
+    is_flag=True,
+    help="With --commits: add a commit of what the agent changed and did not commit.",
+)
+@click.option(
+    "--signoff",
+    is_flag=True,
+    help="With --commits: apply them again as yours, with a line Signed-off-by.",
+)
 @click.argument("agent_id")
 @click.pass_obj
-def commit(cli: CliContext, digest: str | None, agent_id: str) -> int:
-    """Apply the changes to the workspace: all of them, or none if the workspace has changed."""
+def commit(
+    cli: CliContext,
+    digest: str | None,
+    commits: bool,
+    branch: str | None,
+    with_rest: bool,
+    signoff: bool,
+    agent_id: str,
+) -> int:
+    """Apply the changes to the workspace: all of them, or none if the workspace has changed.
+
+    With --commits the workspace stays as it is: its repository gets a new branch.
+    """
     from agentbox.client import ApiError
 
+    if commits:
+        take(cli, agent_id, digest=digest, branch=branch, with_rest=with_rest, signed=signoff)
+        return ExitCode.DONE
+    if branch is not None or with_rest or signoff:
+        raise AgentboxError(
+            "cannot commit the review: --branch, --with-rest and --signoff are for --commits",
+            "Add --commits.",
+            exit_code=ExitCode.USAGE,
+        )
     with cli.client() as client:
         try:
             digest = digest or client.reviews.show(agent_id, limit=1).summary.digest
@@ -93,6 +145,26 @@ def commit(cli: CliContext, digest: str | None, agent_id: str) -> int:
     cli.out.document(result.to_wire())
     cli.out.line(f"{pluralize(result.changed, 'file')} changed in the workspace")
     return ExitCode.DONE
+
+
+@command.command()
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["bundle", "mbox"]),
+    default="bundle",
+    show_default=True,
+    help="A git bundle, or the patches of git format-patch.",
+)
+@click.option(
+    "--with-rest", is_flag=True, help="Add a commit of what the agent changed and did not commit."
+)
+@click.argument("agent_id")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@click.pass_obj
+def export(cli: CliContext, kind: str, with_rest: bool, agent_id: str, file: Path) -> None:
+    """Write the agent's commits to a file, for a repository anywhere. The review stays pending."""
+    export_commits(cli, agent_id, kind=kind, with_rest=with_rest, file=file)
 
 
 @command.command()
@@ -119,9 +191,11 @@ def _format_counts(summary: Mapping[str, Any]) -> str:
         if summary["runs_by_itself"]
         else ""
     )
-    return (
-        f"{pluralize(sum(summary[kind] for kind in _KINDS), 'file')} ({', '.join(parts)}){executed}"
-    )
+    commits = pluralize(summary["commits"], "commit") if summary.get("commits") else ""
+    if not parts:
+        return commits or "0 files"
+    files = f"{pluralize(sum(summary[kind] for kind in _KINDS), 'file')} ({', '.join(parts)})"
+    return f"{files}{executed}{', ' if commits else ''}{commits}"
 
 
 def _print_header(out: Output, page: Mapping[str, Any]) -> None:
@@ -147,11 +221,4 @@ def _print_change(out: Output, change: Mapping[str, Any], *, diff: bool) -> None
         f"{mark} {change['what']:<8} "
         f"{escape_invisible(change['path'])}{f'  [{escape_invisible(notes)}]' if notes else ''}"
     )
-    for line in change["diff"].splitlines() if diff else ():
-        text = escape_invisible(line, tabs=True)
-        color = _COLORS.get(line[:1])
-        out.raw(
-            f"    \x1b[{color}m{text}\x1b[0m"
-            if color and out.color and out.redrawable
-            else f"    {text}"
-        )
+    print_diff(out, change["diff"] if diff else "")

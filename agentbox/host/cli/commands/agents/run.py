@@ -240,10 +240,10 @@ def _print_result(
 
 
 def _format_changed(review: Mapping[str, Any]) -> str:
-    return (
-        f"{pluralize(sum(review[kind] for kind in ('added', 'modified', 'deleted')), 'file')} "
-        "changed"
-    )
+    files = sum(review[kind] for kind in ("added", "modified", "deleted"))
+    if not files and review.get("commits"):
+        return pluralize(review["commits"], "commit")
+    return f"{pluralize(files, 'file')} changed"
 
 
 def exit_code(task: Task) -> int:
