@@ -29,6 +29,7 @@ def agentbox(
     *arguments: str,
     given: bytes | None = None,
     workspace: Path | Literal["box"] | None = "box",
+    cwd: Path | None = None,
 ) -> subprocess.CompletedProcess[bytes]:
     """One call of the command line, to its end. `workspace`: a directory of this host, None for a
     volume."""
@@ -40,4 +41,5 @@ def agentbox(
         capture_output=True,
         timeout=60,
         check=False,
+        cwd=cwd,
     )

@@ -1,5 +1,4 @@
-"""Where each kind of fact lives in agentbox: the only file here that imports it, so a move of
-modules changes this file alone.
+"""Where each kind of fact lives in agentbox: only this file imports it and changes with a move.
 
 Nothing is copied. A row names the class, the table or the module from which other files read
 members and names. Where two tables say the same, the one that the wire uses is named here.
@@ -235,6 +234,7 @@ PLACES: Final[Mapping[str, Any]] = {
     "file ready.d": ReadinessNote,
     "file review/commit.json": CommitJournal,
     "file review/review.json": Review,
+    "file review/start.jsonl: git": baseline.GitStart,
     "file state/builds.json": BuildStamp,
     "file state/record.json": BoxRecord,
     "file tasks": SpoolEntry,

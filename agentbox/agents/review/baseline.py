@@ -2,11 +2,10 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple, Self
 
-from agentbox.agents.review.commits.git_start import GitStart
 from agentbox.agents.review.copying import BLOCK
 from agentbox.core.files.atomic import replace
 from agentbox.policy.limits.registry import INODE_BYTES
@@ -33,6 +32,24 @@ class BaselineEntry(NamedTuple):
     copy_inode: int = 0
     copy_ctime: int = 0
     content: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GitStart:
+    """`head` is the commit of HEAD, "" if there was none yet; `refs` every ref and its content.
+    `problem`: why commits of this repository cannot be taken."""
+
+    head: str = ""
+    object_format: str = "sha1"
+    refs: dict[str, str] = field(default_factory=dict)
+    problem: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Self:
+        return cls(**data)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from agentbox.agents.review.baseline import GitStart
 from agentbox.agents.review.branch_files import open_agent_directory
-from agentbox.agents.review.commits.git_start import GitStart
 from agentbox.agents.review.commits.record import CommitsError, CommitsRecord, LeftOut
 from agentbox.agents.review.commits.refs import (
     HEADS,

@@ -92,7 +92,7 @@ def show(cli: CliContext, diff: bool, commits: bool, agent_id: str) -> None:
 @click.option(
     "--branch",
     metavar="NAME",
-    help="With --commits: the new branch is agentbox/NAME (default: the agent's id).",
+    help="With --commits: create refs/heads/agentbox/NAME (default: the agent's id).",
 )
 @click.option(
     "--with-rest",

@@ -241,9 +241,10 @@ def _print_result(
 
 def _format_changed(review: Mapping[str, Any]) -> str:
     files = sum(review[kind] for kind in ("added", "modified", "deleted"))
-    if not files and review.get("commits"):
-        return pluralize(review["commits"], "commit")
-    return f"{pluralize(files, 'file')} changed"
+    commits = pluralize(review["commits"], "commit") if review.get("commits") else ""
+    if not files and commits:
+        return commits
+    return f"{pluralize(files, 'file')} changed{', ' if commits else ''}{commits}"
 
 
 def exit_code(task: Task) -> int:
