@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import uvicorn
@@ -14,6 +14,8 @@ from agentbox_testkit.wait import wait_until
 
 from agentbox.gateway.llm.app import LlmApp, llm_app
 from agentbox.gateway.llm.config import LlmConfig, Provider
+from agentbox.plan.tables import CostPlan
+from agentbox.policy.cost import ModelPrice
 from agentbox.policy.redaction.redactor import build_redactor
 from agentbox.policy.rights.authorization import Ancestor, Authorization, Budget
 from support import tables
@@ -98,6 +100,8 @@ async def model_gateway(
     authorizer: ModelAuthorizer | None = None,
     *,
     privacy: str = "off",
+    prices: Mapping[str, ModelPrice] | None = None,
+    unknown: Literal["refuse", "count"] = "refuse",
     **provider: Any,
 ) -> AsyncIterator[ModelGatewayFixture]:
     """Run a gateway with three providers of the three kinds, all on the same server."""
@@ -109,12 +113,18 @@ async def model_gateway(
         **provider,
     }
     providers = {
-        kind: Provider(name=kind, kind=kind, base_url=server.url + path, **shared)
+        kind: Provider(
+            name=kind, kind=kind, base_url=server.url + path, prices=prices or {}, **shared
+        )
         for kind, path in KINDS.items()
     }
     redactor = build_redactor(tables.privacy(policy={"outbound": privacy}))
     config = LlmConfig(
-        providers=providers, key={VARIABLE: KEY}.get, state_dir=state, redactor=redactor
+        providers=providers,
+        key={VARIABLE: KEY}.get,
+        state_dir=state,
+        redactor=redactor,
+        cost=CostPlan(currency="USD", unknown=unknown, keep_days=400),
     )
     authorizer = authorizer or ModelAuthorizer()
     app = llm_app(config, authorizer)

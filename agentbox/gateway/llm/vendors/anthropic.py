@@ -136,6 +136,8 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
     return Usage(
         input_tokens,
         token_count(reported.get("output_tokens")),
+        cache_read=token_count(reported.get("cache_read_input_tokens")) or 0,
+        cache_write=token_count(reported.get("cache_creation_input_tokens")) or 0,
         final=document.get("type") in ("message", "message_delta"),
     )
 

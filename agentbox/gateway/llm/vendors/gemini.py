@@ -160,7 +160,8 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
         isinstance(row, dict) and row.get("finishReason")
         for row in document.get("candidates") or ()
     )
-    return Usage(input_tokens, output, final=finished)
+    cached = token_count(metadata.get("cachedContentTokenCount")) or 0
+    return Usage(input_tokens, output, cache_read=cached, final=finished)
 
 
 def is_usage_only(_document: Mapping[str, Any]) -> bool:

@@ -15,6 +15,7 @@ from agentbox.gateway.llm.vendor_protocol import (
     VendorCall,
     VendorProtocol,
     check_spelling,
+    count_at,
     forbidden_content,
     is_present,
     objects,
@@ -215,7 +216,13 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
         return None
     input_tokens = token_count(reported.get("prompt_tokens", reported.get("input_tokens")))
     output_tokens = token_count(reported.get("completion_tokens", reported.get("output_tokens")))
-    return Usage(input_tokens, output_tokens if output_tokens is not None else 0, final=True)
+    details = "prompt_tokens_details" if "prompt_tokens" in reported else "input_tokens_details"
+    return Usage(
+        input_tokens,
+        output_tokens if output_tokens is not None else 0,
+        cache_read=count_at(reported, details, "cached_tokens"),
+        final=True,
+    )
 
 
 def is_usage_only(document: Mapping[str, Any]) -> bool:

@@ -1,0 +1,109 @@
+"""Tokens and cost of model calls of a complete box: the record, the report, the command, the
+records of tasks and reviews, and the metrics; the same after programs were killed."""
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import httpx
+from commandline import agentbox
+from helpers import until
+from support.model_server import ModelServer
+from support.model_turns import ModelTurn
+from support.story_box import StoryBox
+
+MANIFEST = """
+[providers.models]
+enabled = true
+kind = "openai"
+base_url = "{url}/v1"
+env_var = "MODEL_KEY"
+[providers.models.prices."small-*"]
+input = "0.5"
+output = "2"
+cache_read = "0.05"
+[providers.models.prices."large-1"]
+input = "3"
+output = "15.000001"
+[agents.coder]
+command = ["sh", "-c", 'echo "$AGENTBOX_TOKEN"; exec sleep 1000']
+provider = "models"
+workspace = "direct"
+max_instances = 4
+llm.max_concurrent = 8
+"""
+TEXT = "word " * 40
+
+
+def ask(model: str, **members: Any) -> dict[str, Any]:
+    return {"model": model, "messages": [{"role": "user", "content": "Hi."}], **members}
+
+
+class Caller:
+    """An agent of the box that calls models."""
+
+    def __init__(self, box: StoryBox, agent: str = "coder") -> None:
+        self.agent_id = box.client.agents.spawn({"name": agent, "agent": agent}).agent_id
+        self._url = f"http://127.0.0.1:{box.port}/llm/models/chat/completions"
+        self.token = until(lambda: _output(box, self.agent_id), 30)
+
+    def chat(self, model: str, **members: Any) -> httpx.Response:
+        headers = {"Authorization": f"Bearer {self.token}"}
+        return httpx.post(
+            self._url, json=ask(model, **members), headers=headers, trust_env=False, timeout=30
+        )
+
+
+def _output(box: StoryBox, agent_id: str) -> str:
+    items = box.client.agents.stream(agent_id, follow=False)
+    return b"".join(item.data for item in items if item.kind == "stdout").decode().strip()
+
+
+def rows(box: StoryBox) -> list[dict[str, Any]]:
+    """All rows of the record, as the gateway stored them."""
+    path = box.api.paths.slot("gateway") / "budgets.db"
+    with sqlite3.connect(path) as db:
+        db.row_factory = sqlite3.Row
+        return [dict(row) for row in db.execute("SELECT * FROM model_calls ORDER BY at")]
+
+
+def test_a_call_is_a_row_and_every_report_has_it(tmp_path: Path) -> None:
+    """The cost by the prices of the manifest, in integers, rounded up; a model without a price has
+    none."""
+    with (
+        ModelServer(reply=lambda _turns, _body: ModelTurn(text=TEXT)) as server,
+        StoryBox(tmp_path, server.url, MANIFEST, {"MODEL_KEY": "k" * 20}) as box,
+    ):
+        assert box.client.usage.report().items == ()
+        coder = Caller(box)
+        used = {
+            model: coder.chat(model).json()["usage"] for model in ("small-1", "large-1", "other")
+        }
+        stored = until(lambda: (now := rows(box)) and not any(r["estimated"] for r in now) and now)
+        assert [(row["model"], row["cost"], row["pattern"]) for row in stored] == [
+            ("small-1", _cost(used["small-1"], 500_000, 2_000_000), "small-*"),
+            ("large-1", _cost(used["large-1"], 3_000_000, 15_000_001), "large-1"),
+            ("other", None, ""),
+        ]
+        report = box.client.usage.report(by="model")
+        assert [row.key for row in report.items] == [
+            "models/large-1",
+            "models/small-1",
+            "models/other",
+        ]
+        assert [row.cost_micros for row in report.items] == [
+            stored[1]["cost"],
+            stored[0]["cost"],
+            None,
+        ]
+        (total,) = report.total
+        assert (total.calls, total.unpriced, total.currency) == (3, 1, "USD")
+        shown = agentbox(box.api, "usage", "--by", "agent", "--since", "1h").stdout.decode()
+        assert "coder" in shown, agentbox(box.api, "usage", "--since", "1h").stderr
+        assert "1 without a price" in shown
+        assert box.client.usage.report(by="day").total == report.total
+
+
+def _cost(usage: dict[str, int], read: int, written: int) -> int:
+    parts = usage["prompt_tokens"] * read + usage["completion_tokens"] * written
+    return -(-parts // 1_000_000)
