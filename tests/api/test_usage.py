@@ -2,6 +2,8 @@
 records of tasks and reviews, and the metrics; the same after programs were killed."""
 
 import sqlite3
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +20,7 @@ enabled = true
 kind = "openai"
 base_url = "{url}/v1"
 env_var = "MODEL_KEY"
+max_concurrent = 8
 [providers.models.prices."small-*"]
 input = "0.5"
 output = "2"
@@ -32,6 +35,8 @@ workspace = "direct"
 max_instances = 4
 llm.max_concurrent = 8
 """
+MONEY = f'{MANIFEST}llm.max_cost = "0.02"\n'
+CAP = 20_000  # micro-units
 TEXT = "word " * 40
 
 
@@ -53,16 +58,34 @@ class Caller:
             self._url, json=ask(model, **members), headers=headers, trust_env=False, timeout=30
         )
 
+    def stream(self, model: str) -> str:
+        """ "whole", "cut", or "refused"."""
+        headers = {"Authorization": f"Bearer {self.token}"}
+        try:
+            done = httpx.post(
+                self._url,
+                json=ask(model, stream=True, max_tokens=400),
+                headers=headers,
+                trust_env=False,
+                timeout=30,
+            )
+        except httpx.HTTPError:
+            return "cut"
+        return "whole" if done.status_code == 200 else "refused"
+
 
 def _output(box: StoryBox, agent_id: str) -> str:
     items = box.client.agents.stream(agent_id, follow=False)
     return b"".join(item.data for item in items if item.kind == "stdout").decode().strip()
 
 
+def _database(box: StoryBox) -> Path:
+    return box.api.paths.slot("gateway") / "budgets.db"
+
+
 def rows(box: StoryBox) -> list[dict[str, Any]]:
     """All rows of the record, as the gateway stored them."""
-    path = box.api.paths.slot("gateway") / "budgets.db"
-    with sqlite3.connect(path) as db:
+    with sqlite3.connect(_database(box)) as db:
         db.row_factory = sqlite3.Row
         return [dict(row) for row in db.execute("SELECT * FROM model_calls ORDER BY at")]
 
@@ -107,3 +130,49 @@ def test_a_call_is_a_row_and_every_report_has_it(tmp_path: Path) -> None:
 def _cost(usage: dict[str, int], read: int, written: int) -> int:
     parts = usage["prompt_tokens"] * read + usage["completion_tokens"] * written
     return -(-parts // 1_000_000)
+
+
+def test_rows_ledger_and_server_agree_over_kills(tmp_path: Path) -> None:
+    """SIGKILL of the gateway and of the API in the middle of parallel streams: the rows are what the
+    ledger charged, and a row that the provider counted is what it counted. A stream that was cut by
+    the kill costs its worst case, at least what the provider counted, and the budget holds."""
+    reply = ModelTurn(text=TEXT, tokens=300)
+    with (
+        ModelServer(reply=lambda _turns, _body: reply, pause=0.02) as server,
+        StoryBox(tmp_path, server.url, MONEY, {"MODEL_KEY": "k" * 20}) as box,
+    ):
+        callers = [Caller(box), Caller(box)]
+        whole = 0
+        for killed in (box.gateway, box.api, box.gateway):
+            with ThreadPoolExecutor(6) as pool:
+                streams = [pool.submit(caller.stream, "small-1") for caller in callers * 3]
+                until(lambda: server.running >= 4)
+                killed.kill()
+                outcomes = [stream.result() for stream in streams]
+            assert ("cut" in outcomes) == (killed is box.gateway)
+            whole += outcomes.count("whole")
+            killed.start()
+        until(lambda: callers[0].stream("small-1") == "whole")
+        until(lambda: sum(not row["estimated"] for row in rows(box)) == whole + 1)
+        stored = rows(box)
+        with sqlite3.connect(_database(box)) as db:
+            ((tokens, calls, cost),) = db.execute("SELECT tokens, calls, cost FROM accounts")
+        assert cost == sum(row["cost"] for row in stored) <= CAP
+        assert tokens == sum(row["input"] + row["output"] for row in stored)
+        assert calls >= len(stored)
+        counted = sorted(reply.token_counts(request.body) for request in server.requests)
+        exact = sorted((row["input"], row["output"]) for row in stored if not row["estimated"])
+        assert not list(Counter(exact) - Counter(counted)), (
+            "what was counted is the provider's count"
+        )
+        assert len(stored) >= len(counted), "every request of the provider is a row"
+        assert sum(row["input"] + row["output"] for row in stored) >= sum(map(sum, counted))
+        (total,) = box.client.usage.report(by="day").total
+        assert (total.calls, total.cost_micros) == (len(stored), cost)
+        labels = '{agent="coder",model="small-*",provider="models"}'
+        sample = f"agentbox_llm_cost_micros_total{labels} {float(cost)}"
+        until(lambda: sample in httpx.get(f"{box.api.metrics_url}/metrics", trust_env=False).text)
+        over = until(lambda: (answer := callers[0].chat("small-1")).status_code == 429 and answer)
+        assert over.json()["error"]["code"] == "insufficient_quota"
+        assert "over the model budget of coder" in over.json()["error"]["message"]
+        assert sum(row["cost"] for row in rows(box)) <= CAP
