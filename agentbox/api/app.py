@@ -47,6 +47,7 @@ from agentbox.api.mesh.outbox_setup import make_outbox
 from agentbox.api.mesh.session_callers import SessionCallers
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.metrics.http_metrics import HttpMetrics
+from agentbox.api.model_usage import ModelUsageReader
 from agentbox.api.plan_source import PlanSource
 from agentbox.api.slot_endpoints import slot_groups
 from agentbox.api.slot_opening_gates import SlotOpeningGates
@@ -195,7 +196,7 @@ def build(
     calls = CallSums(paths.slot(GATEWAY))
     applier = ManifestApplier(paths, plans, slots, mesh.overlay)
     groups = {
-        **slot_groups(slots, plans, closing),
+        **slot_groups(slots, plans, ModelUsageReader(calls), closing),
         "probes": EndpointGroup(ProbeHandlers(uptime, boot, evaluator, health, meta, registry)),
         "box": EndpointGroup(BoxHandlers(paths, drain, applier)),
         "pages": EndpointGroup(PageHandlers()),

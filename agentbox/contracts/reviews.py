@@ -1,10 +1,12 @@
 """Request and response bodies of reviews."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
 from agentbox.contracts.arguments import Id, Position
+from agentbox.contracts.usage import ModelUsage
 from agentbox.core.records.bounds import bounded_text, number_range
 from agentbox.core.records.wire import JsonObj, Record, record
 
@@ -12,7 +14,9 @@ from agentbox.core.records.wire import JsonObj, Record, record
 @record
 class ReviewSummary(Record):
     """Counts are of paths. `runs_by_itself`: paths that something executes automatically at their
-    destination. `left_out`: paths that are never applied.
+    destination. `left_out`: paths that are never applied. `usage` of the agent: `{wall_seconds,
+    cpu_seconds, peak_memory}`, empty if it is no longer known; `models`: its model calls, null
+    without any.
     """
 
     agent_id: str
@@ -24,6 +28,8 @@ class ReviewSummary(Record):
     sealed_at: datetime
     runs_by_itself: int
     left_out: int
+    usage: JsonObj = field(default_factory=dict)
+    models: ModelUsage | None = None
 
 
 @record

@@ -1,6 +1,7 @@
 """Tokens and cost of model calls of a complete box: the record, the report, the command, the
 records of tasks and reviews, and the metrics; the same after programs were killed."""
 
+import json
 import sqlite3
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -34,6 +35,21 @@ provider = "models"
 workspace = "direct"
 max_instances = 4
 llm.max_concurrent = 8
+"""
+SCRIPT = """
+import json, os, pathlib, time, urllib.request
+while time.process_time() < 0.4: pass
+body = json.dumps({"model": "small-1", "messages": [{"role": "user", "content": "Hi."}]}).encode()
+call = urllib.request.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body)
+call.add_header("Authorization", "Bearer " + os.environ["OPENAI_API_KEY"])
+call.add_header("Content-Type", "application/json")
+urllib.request.build_opener(urllib.request.ProxyHandler({})).open(call).read()
+pathlib.Path("made.txt").write_text("x")
+"""
+WORKER = f"""
+[agents.worker]
+command = ["python3", "-c", {json.dumps(SCRIPT)}]
+provider = "models"
 """
 MONEY = f'{MANIFEST}llm.max_cost = "0.02"\n'
 CAP = 20_000  # micro-units
@@ -176,3 +192,32 @@ def test_rows_ledger_and_server_agree_over_kills(tmp_path: Path) -> None:
         assert over.json()["error"]["code"] == "insufficient_quota"
         assert "over the model budget of coder" in over.json()["error"]["message"]
         assert sum(row["cost"] for row in rows(box)) <= CAP
+
+
+def test_the_records_of_a_task_and_its_review_have_their_usage(tmp_path: Path) -> None:
+    """Tokens and cost of the calls of the task's agent, its wall clock and CPU time, and its memory."""
+    with (
+        ModelServer(reply=lambda _turns, _body: ModelTurn(text=TEXT)) as server,
+        StoryBox(tmp_path, server.url, MANIFEST + WORKER, {"MODEL_KEY": "k" * 20}) as box,
+    ):
+        submitted = box.client.submit_task({"name": "worker", "agent": "worker"})
+        items = list(box.client.task_logs(submitted.task_id))
+        task = items[-1]
+        assert task.state == "succeeded", box.logs()
+        task = until(lambda: (now := box.client.get_task(task.task_id)).models and now)
+        (row,) = until(lambda: not rows(box)[0]["estimated"] and rows(box))
+        assert row["task"] == row["session_id"] == task.task_id
+        task = box.client.get_task(task.task_id)
+        assert (task.models.calls, task.models.cost_micros) == (1, row["cost"])
+        assert task.usage["wall_seconds"] >= 0.4
+        assert 0.3 <= task.usage["cpu_seconds"] < 20
+        assert (task.usage["peak_memory"] or 1 << 20) >= 1 << 20
+        (review,) = box.client.reviews.list().items
+        assert review.agent_id == task.agent_id
+        assert review.models == task.models
+        assert review.usage == task.usage
+        assert box.client.reviews.show(review.agent_id).summary.models == task.models
+        (report,) = box.client.usage.report(by="task").items
+        assert (report.key, report.cost_micros) == (task.task_id, row["cost"])
+        shown = agentbox(box.api, "task", "show", task.task_id).stdout.decode()
+        assert "1 call" in shown

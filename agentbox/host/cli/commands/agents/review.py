@@ -11,6 +11,7 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import Output, pluralize
+from agentbox.host.cli.usage_text import models_line, run_line
 
 _COLORS = {"+": "32", "-": "31", "@": "36"}
 _KINDS = ("added", "modified", "deleted")
@@ -132,6 +133,10 @@ def _print_header(out: Output, page: Mapping[str, Any]) -> None:
     )
     out.line(f"digest {summary['digest']}")
     out.line(_format_counts(summary))
+    if usage := run_line(summary["usage"]):
+        out.line(f"used {usage}")
+    if summary["models"] is not None:
+        out.line(f"models {models_line(summary['models'])}")
     for skipped in page["left_out"]:
         out.line(
             f"skipped: {escape_invisible(skipped['path'])}: {escape_invisible(skipped['why'])}"
