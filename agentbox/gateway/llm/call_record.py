@@ -61,6 +61,11 @@ class ModelCall:
     accounts: str
 
     @property
+    def manifest_name(self) -> str:
+        """Its name in [agents], "" for a program without one."""
+        return "" if self.agent == self.agent_id else self.agent
+
+    @property
     def is_empty(self) -> bool:
         """Whether it used nothing, so that no row is kept."""
         return self.tokens.total == 0 and not self.cost
@@ -110,10 +115,11 @@ def delete_before(db: apsw.Connection, at: float) -> int:
 
 
 def cost_totals(db: apsw.Connection) -> list[tuple[str, str, str, int]]:
-    """`(provider, pattern, agent, micro-units)` of all calls with a price."""
+    """`(provider, pattern, name in [agents], micro-units)` of all calls with a price; the name is
+    "" for programs without one."""
     rows = fetch_all(
         db,
-        "SELECT provider, pattern, agent, SUM(cost) FROM model_calls WHERE cost IS NOT NULL"
-        " GROUP BY provider, pattern, agent",
+        "SELECT provider, pattern, iif(agent = agent_id, '', agent) AS name, SUM(cost)"
+        " FROM model_calls WHERE cost IS NOT NULL GROUP BY provider, pattern, name",
     )
     return [(row[0], row[1], row[2], row[3]) for row in rows]

@@ -46,7 +46,7 @@ class GatewayCounters:
     def add_cost(self, call: ModelCall, cost: int | None) -> None:
         """Counts a settled call, if it has a price."""
         if cost is not None:
-            self.cost[call.provider, call.pattern, call.agent] += cost
+            self.cost[call.provider, call.pattern, call.manifest_name] += cost
 
     def to_json(self) -> dict[str, Any]:
         """Each counter as a list of `[labels…, value]`."""

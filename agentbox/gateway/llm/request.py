@@ -18,6 +18,7 @@ from agentbox.gateway.llm.rights import may_use_any_model, may_use_model
 from agentbox.gateway.llm.vendor_protocol import ModelGatewayError, VendorCall, VendorProtocol
 from agentbox.policy.redaction.redactor import RedactionFailed, Redactor
 from agentbox.policy.rights.authorization import Authorization
+from agentbox.policy.rights.budget_usage import has_money_budget
 
 MAX_BODY: Final = 16 << 20  # bytes of a request
 MAX_PARTS: Final = (
@@ -122,6 +123,8 @@ async def build_request(
     )
     if body is not None:
         urls = protocol.screen(call, body).urls
+        if has_money_budget(caller):
+            _check_price(protocol, body)
         request.urls = len(urls)
         for url in urls:
             await _check_fetch(authorizer, caller, url)
@@ -135,6 +138,20 @@ async def build_request(
     if not call.lists:
         await authorizer.check(caller, "llm", "call", f"{provider.name}/{model}")
     return request
+
+
+def _check_price(protocol: VendorProtocol, body: Mapping[str, Any]) -> None:
+    """Raises ModelGatewayError for a member that makes the call cost more than its listed price."""
+    for name, values in protocol.priced.items():
+        value = body.get(name)
+        if value is not None and value not in values:
+            raise ModelGatewayError(
+                "forbidden",
+                f"{name} = {str(value)[:64]} has another price than the manifest lists, and this"
+                " agent has a budget in money",
+                rule="llm:price",
+                detail=name,
+            )
 
 
 async def _check_fetch(authorizer: Authorizer, caller: Authorization, url: str) -> None:

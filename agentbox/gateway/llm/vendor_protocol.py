@@ -125,6 +125,9 @@ class VendorProtocol:
     is_usage_only: Callable[[Mapping[str, Any]], bool]  # the event caused by `request_usage`
     format_error: Callable[[int, Reason, str, float], bytes]
     auth_headers: Callable[[str], tuple[tuple[bytes, bytes], ...]]
+    priced: Mapping[
+        str, tuple[str, ...]
+    ]  # members that change the price, with their values at the listed one
     headers: tuple[bytes, ...]  # forwarded besides content-type, accept and user-agent
     query_parameters: tuple[str, ...]  # forwarded parameters
     filter_models: Callable[

@@ -41,8 +41,17 @@ _TOP_LEVEL_MEMBERS: Final = frozenset(
         "stream",
         "max_tokens",
         "thinking",
+        "service_tier",
+        "speed",
+        "inference_geo",
     )
 )
+# Members that make a call cost more or less than the listed price.
+_PRICED: Final = {
+    "service_tier": ("auto", "standard_only"),
+    "speed": ("standard",),
+    "inference_geo": ("global",),
+}
 _FORBIDDEN_BLOCKS: Final = ("container_upload", "mcp_tool_use", "mcp_tool_result")
 _TYPES: Final = {
     "invalid": "invalid_request_error",
@@ -169,6 +178,7 @@ ANTHROPIC: Final = VendorProtocol(
     is_usage_only=is_usage_only,
     format_error=format_error,
     auth_headers=auth_headers,
+    priced=_PRICED,
     headers=(b"anthropic-version", b"anthropic-beta"),
     query_parameters=("beta", "limit", "after_id", "before_id"),
     filter_models=filter_models,

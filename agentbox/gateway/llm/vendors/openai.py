@@ -76,8 +76,11 @@ _TOP_LEVEL_MEMBERS: Final = frozenset(
         "max_tokens",
         "max_completion_tokens",
         "max_output_tokens",
+        "service_tier",
     )
 )
+# Members that make a call cost more or less than the listed price.
+_PRICED: Final = {"service_tier": ("auto", "default", "flex")}
 _REFERENCE_MEMBERS: Final = ("file_id", "container_id", "server_url", "connector_id")
 _ITEM_MEMBERS: Final = frozenset(
     (*_REFERENCE_MEMBERS, "type", "tools", "image_url", "file_url", "video_url", "audio_url")
@@ -257,6 +260,7 @@ OPENAI: Final = VendorProtocol(
     is_usage_only=is_usage_only,
     format_error=format_error,
     auth_headers=auth_headers,
+    priced=_PRICED,
     headers=(b"openai-beta",),
     query_parameters=(),
     filter_models=filter_models,

@@ -186,6 +186,38 @@ async def test_a_model_without_a_price(tmp_path: Path, unknown: Any) -> None:
             assert models.status_code == 200, "a list of models costs nothing"
 
 
+@pytest.mark.parametrize(
+    ("path", "member", "value"),
+    [
+        ("openai/v1/chat/completions", "service_tier", "priority"),
+        ("openai/v1/chat/completions", "service_tier", ["priority"]),
+        ("anthropic/v1/messages", "speed", "fast"),
+        ("anthropic/v1/messages", "Service_Tier", "priority"),
+        ("anthropic/v1/messages", "inference_geo", "us"),
+        ("gemini/v1beta/models/small-1:generateContent", "serviceTier", "priority"),
+    ],
+)
+async def test_a_dearer_tier_is_refused_to_an_agent_with_a_budget_in_money(
+    tmp_path: Path, path: str, member: str, value: Any
+) -> None:
+    """Its price is not the listed one."""
+    with ModelServer() as server:
+        async with model_gateway(tmp_path, server, prices=PRICES) as gateway:
+            gateway.authorizer.add_agent("coder", budget=replace(BUDGET, max_cost=UNIT))
+            gateway.authorizer.add_agent("other")
+            body = {
+                "model": "small-1",
+                "messages": [{"role": "user", "content": "Hi."}],
+                "contents": [{"parts": [{"text": "Hi."}]}],
+            }
+            assert (await gateway.post("coder", path, {**body, member: value})).status_code == 403
+            assert server.requests == []
+            spelt = member.islower() or member == "serviceTier"
+            other = await gateway.post("other", path, {**body, member: value})
+            assert other.status_code == (200 if spelt else 403)
+            assert (await gateway.post("coder", path, {**body})).status_code == 200
+
+
 async def test_a_child_spends_the_money_of_its_parent(tmp_path: Path) -> None:
     """A child without a bound of its own has that of its parent, and its rows name both."""
     with ModelServer(reply=lambda _turns, _body: ModelTurn(text="a", tokens=600)) as server:
