@@ -14,7 +14,7 @@ from agentbox_testkit.wait import wait_until
 
 from agentbox.gateway.llm.app import LlmApp, llm_app
 from agentbox.gateway.llm.config import LlmConfig, Provider
-from agentbox.plan.tables import CostPlan
+from agentbox.plan.tables import CostPlan, ModelPricePlan
 from agentbox.policy.cost import ModelPrice
 from agentbox.policy.redaction.redactor import build_redactor
 from agentbox.policy.rights.authorization import Ancestor, Authorization, Budget
@@ -27,6 +27,12 @@ VARIABLE = "MODEL_KEY"
 KINDS = {"openai": "/v1", "anthropic": "", "gemini": ""}
 BUDGET = Budget(
     max_tokens=1_000_000, max_calls=1000, window_seconds=3600, max_concurrent=2, weight=1
+)
+
+PRICE = ModelPrice.parse(
+    "small-*",
+    ModelPricePlan(input="3", output="15", cache_read="0.3", cache_write="3.75"),
+    "USD",
 )
 
 

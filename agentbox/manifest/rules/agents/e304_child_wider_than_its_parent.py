@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from dataclasses import fields
-from decimal import Decimal
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.agents._policies import agent_policy, enabled_agents
@@ -103,8 +102,11 @@ def _budget(context: RuleContext, child_key: str) -> Iterator[str]:
         if value * windows[1] > bound * windows[0]:
             yield f"llm.{name} {value} in {windows[0]} s over {bound} in {windows[1]} s"
     cost, cap = context[f"{child_key}.llm.max_cost"], context["agents.*.llm.max_cost"]
-    if cost and cap and Decimal(cost) * windows[1] > Decimal(cap) * windows[0]:
-        yield f"llm.max_cost {cost} in {windows[0]} s over {cap} in {windows[1]} s"
+    if cost and cap:
+        from agentbox.policy.cost import to_micros  # most manifests have no budget in money
+
+        if to_micros(cost) * windows[1] > to_micros(cap) * windows[0]:
+            yield f"llm.max_cost {cost} in {windows[0]} s over {cap} in {windows[1]} s"
     value, bound = (
         context[f"{child_key}.llm.max_concurrent"],
         context["agents.*.llm.max_concurrent"],
