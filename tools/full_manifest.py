@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from agentbox.manifest.declarations.key_path import quoted
 from agentbox.manifest.declarations.specs import KeySpec, MapSpec, TableSpec, manifest_spec
 from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.schema.examples import EXAMPLES
@@ -17,6 +18,7 @@ TARGET: Final = Path(__file__).parents[1] / "tests/rules/full.toml"
 COMMAND: Final = "python tools/full_manifest.py"
 ENTRIES: Final = {
     "providers": "anthropic",
+    "providers.anthropic.prices": "small-*",
     "agents": "builder",
     "policies": "builder",
     "security.exceptions": "desktop",
@@ -91,7 +93,7 @@ def _tables(spec: TableSpec, path: str) -> Iterator[str]:
         if isinstance(member, TableSpec):
             yield from _tables(member, inner)
         elif isinstance(member, MapSpec):
-            yield from _tables(member.entry, f"{inner}.{ENTRIES[inner]}")
+            yield from _tables(member.entry, f"{inner}.{quoted(ENTRIES[inner])}")
 
 
 def _is_other_of_a_pair(item: KeySpec, keys: Mapping[str, KeySpec]) -> bool:

@@ -37,6 +37,7 @@ from agentbox.api.endpoints.pages import PageHandlers
 from agentbox.api.endpoints.probes import ProbeHandlers
 from agentbox.api.endpoints.tasks import TaskHandlers
 from agentbox.api.endpoints.tokens import TokenHandlers
+from agentbox.api.endpoints.usage import UsageHandlers
 from agentbox.api.http.asgi import ApplicationFactory
 from agentbox.api.http.handler import EndpointGroup
 from agentbox.api.http.livez import Uptime
@@ -46,6 +47,7 @@ from agentbox.api.mesh.outbox_setup import make_outbox
 from agentbox.api.mesh.session_callers import SessionCallers
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.metrics.http_metrics import HttpMetrics
+from agentbox.api.model_usage import ModelUsageReader
 from agentbox.api.plan_source import PlanSource
 from agentbox.api.slot_endpoints import slot_groups
 from agentbox.api.slot_opening_gates import SlotOpeningGates
@@ -59,8 +61,9 @@ from agentbox.box.supervision.secrets import find_token
 from agentbox.box.supervision.slot_credentials import slot_secrets
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
+from agentbox.gateway.llm.call_sums import CallSums
 from agentbox.plan.model import Plan
-from agentbox.plan.names import MODEL_METRICS_FILE
+from agentbox.plan.names import GATEWAY, MODEL_METRICS_FILE
 
 if TYPE_CHECKING:
     from agentbox.adapters.runtime.spans import Tracing
@@ -190,12 +193,14 @@ def build(
         dev=plan.dev,
     )
     meta = MetaReporter(plans, boot, slots, watch)
+    calls = CallSums(paths.slot(GATEWAY))
     applier = ManifestApplier(paths, plans, slots, mesh.overlay)
     groups = {
-        **slot_groups(slots, plans, closing),
+        **slot_groups(slots, plans, ModelUsageReader(calls), closing),
         "probes": EndpointGroup(ProbeHandlers(uptime, boot, evaluator, health, meta, registry)),
         "box": EndpointGroup(BoxHandlers(paths, drain, applier)),
         "pages": EndpointGroup(PageHandlers()),
+        "usage": EndpointGroup(UsageHandlers(calls)),
         "tasks": EndpointGroup(TaskHandlers(tasks, closing)),
         "tokens": EndpointGroup(TokenHandlers(tokens, slots.journal)),
         "mesh": EndpointGroup(MeshHandlers(mesh, outbox)),

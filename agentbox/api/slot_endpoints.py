@@ -17,11 +17,12 @@ from agentbox.api.endpoints.pods import PodHandlers
 from agentbox.api.endpoints.reviews import ReviewHandlers
 from agentbox.api.endpoints.states import StateHandlers
 from agentbox.api.http.handler import EndpointGroup
+from agentbox.api.model_usage import ModelUsageReader
 from agentbox.api.plan_source import PlanSource
 
 
 def slot_groups(
-    slots: Slots, plans: PlanSource, closing: asyncio.Event
+    slots: Slots, plans: PlanSource, models: ModelUsageReader, closing: asyncio.Event
 ) -> Mapping[str, EndpointGroup]:
     """By the name of the resource's endpoints. `closing` is set when streams must end."""
     ownership, approvers = BeadOwnership(slots.beads), ApproverPresence(slots.agent_host)
@@ -32,7 +33,7 @@ def slot_groups(
         "memory": EndpointGroup(MemoryHandlers(slots.memory), slots.memory, MEMORY_CHECKS),
         "events": EndpointGroup(events, slots.events),
         "agents": EndpointGroup(AgentHandlers(slots.orchestrator, closing), slots.orchestrator),
-        "reviews": EndpointGroup(ReviewHandlers(slots.agent_host)),
+        "reviews": EndpointGroup(ReviewHandlers(slots.agent_host, models)),
         "approvals": EndpointGroup(ApprovalHandlers(slots.agent_host)),
         "states": EndpointGroup(StateHandlers(slots, plans)),
     }

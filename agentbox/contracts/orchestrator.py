@@ -133,7 +133,9 @@ class AgentInfo(Record):
     `state` (none, open, sealed or over) and the summary of a pending `review`. `budget`: model
     usage and remainder, `{tokens: {cap, used, reserved, left}, calls: {cap, used, left},
     window_seconds, resets_at}`, empty without a model. `state_id`: the state whose memory and pods
-    it uses; `session_id`: that of its events (docs/contracts/events.md).
+    it uses; `session_id`: that of its events (docs/contracts/events.md). `usage`: `{wall_seconds,
+    cpu_seconds, peak_memory}`, null if not measured: wall clock of the last generation, CPU of all
+    ended ones.
     """
 
     handle: AgentHandle
@@ -149,6 +151,7 @@ class AgentInfo(Record):
     policy: JsonObj = field(default_factory=dict)
     branch: JsonObj = field(default_factory=dict)
     budget: JsonObj = field(default_factory=dict)
+    usage: JsonObj = field(default_factory=dict)
     state_id: str = ""
     session_id: str = ""
 

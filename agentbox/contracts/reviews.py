@@ -1,12 +1,14 @@
 """Request and response bodies of reviews."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
 from agentbox.contracts.arguments import Id, Position
 from agentbox.contracts.review_commits import RECORDS as COMMIT_RECORDS
 from agentbox.contracts.review_commits import CommitsPage, NotTaken, TakenBody
+from agentbox.contracts.usage import ModelUsage
 from agentbox.core.records.bounds import bounded_text, number_range
 from agentbox.core.records.wire import JsonObj, Record, record
 
@@ -15,7 +17,8 @@ from agentbox.core.records.wire import JsonObj, Record, record
 class ReviewSummary(Record):
     """Counts are of paths. `runs_by_itself`: paths that something executes automatically at their
     destination. `left_out`: paths that are never applied. `commits`: that the agent made in its
-    branch and that can be taken.
+    branch and that can be taken. `usage` of the agent: `{wall_seconds, cpu_seconds, peak_memory}`,
+    empty if it is no longer known; `models`: its model calls, null without any.
     """
 
     agent_id: str
@@ -28,6 +31,8 @@ class ReviewSummary(Record):
     runs_by_itself: int
     left_out: int
     commits: int = 0
+    usage: JsonObj = field(default_factory=dict)
+    models: ModelUsage | None = None
 
 
 @record

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from agentbox.contracts.usage import ModelUsage
 from agentbox.core.records.wire import Record, record
 
 TaskState = Literal["queued", "running", "succeeded", "failed", "cancelled"]
@@ -22,7 +23,9 @@ class Task(Record):
     """A task: the bead that records it, read as one run. Times are RFC 3339.
 
     `exit` is the exit record of its agent, null until it ended or if no agent ran; `note` describes
-    the outcome. `isolation` is what the sandbox enforced.
+    the outcome. `isolation` is what the sandbox enforced. `usage` is that of its agent after its
+    end: `{wall_seconds, cpu_seconds, peak_memory}`; `models` its model calls, with those of its
+    agent's children, null without any.
     """
 
     task_id: str
@@ -39,6 +42,8 @@ class Task(Record):
     exit: Mapping[str, Any] | None
     isolation: Mapping[str, Any] | None
     note: str
+    usage: Mapping[str, Any] | None = None
+    models: ModelUsage | None = None
 
     @property
     def final(self) -> bool:

@@ -109,4 +109,5 @@ async def _run_model_tasks(models: "LlmApp", config: GatewayConfig) -> None:
     await asyncio.gather(
         write_changes(models.state, config.paths.run / MODEL_METRICS_FILE),
         watch_config(models, config.paths),
+        models.prune_periodically(),
     )

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import is_dataclass, replace
 from typing import Any, Final, TypeVar
 
+from agentbox.manifest.declarations.key_path import split_names
 from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.model import convert
 from agentbox.manifest.schema.examples import EXAMPLES
@@ -27,6 +28,8 @@ _SECOND: Final[Mapping[str, Any]] = {
     "command_line": ["bash"],
     "env": "OTHER_NAME",
     "ip": "127.0.0.2",
+    "money": "3.75",
+    "money_or_none": "3.75",
     "name": "other",
     "package": "htop",
     "path": "/other",
@@ -47,7 +50,7 @@ def alternative_values(path: str, current: Any) -> Iterator[Any]:
 def with_value(record: T, path: str, value: Any) -> T:
     """A copy of the model, or of a table, with plain data set at one real key path."""
     new_record: T = _replace_at(
-        record, path.split("."), convert(keys()[generic_path(path)].hint, value)
+        record, split_names(path), convert(keys()[generic_path(path)].hint, value)
     )
     return new_record
 

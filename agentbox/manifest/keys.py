@@ -1,11 +1,13 @@
 """The model as a flat table of keys: type, default, apply class. `*` stands for a map entry."""
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any
 
 from agentbox.manifest.declarations.key import Apply
+from agentbox.manifest.declarations.key_path import quoted, split_names
 from agentbox.manifest.declarations.specs import KeySpec, key_specs, manifest_spec
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.model import plain
@@ -30,7 +32,7 @@ def apply_class(path: str) -> Apply:
 @cache
 def generic_path(path: str) -> str:
     """Replaces map entries in a real key path by `*`."""
-    parts = path.split(".")
+    parts = split_names(path)
     for prefix in map_paths():
         prefix_parts = prefix.split(".")
         if parts[: len(prefix_parts)] == prefix_parts and len(parts) > len(prefix_parts):
@@ -40,8 +42,12 @@ def generic_path(path: str) -> str:
 
 @cache
 def map_paths() -> tuple[str, ...]:
-    """The tables whose keys are entry names."""
-    return tuple(dict.fromkeys(path.split(".*")[0] for path in keys() if ".*" in path))
+    """The tables whose keys are entry names, each after the one that contains it."""
+    return tuple(
+        dict.fromkeys(
+            path[: match.start()] for path in keys() for match in re.finditer(r"\.\*", path)
+        )
+    )
 
 
 def significant_values(manifest: Manifest) -> dict[str, Any]:
@@ -77,6 +83,6 @@ def flatten(record: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
             yield from flatten(value, f"{path}.")
         elif isinstance(value, Mapping):
             for name, entry in value.items():
-                yield from flatten(entry, f"{path}.{name}.")
+                yield from flatten(entry, f"{path}.{quoted(name)}.")
         else:
             yield path, value

@@ -10,6 +10,7 @@ from agentbox.manifest.declarations.key import entries, table
 from agentbox.manifest.tables.agents import AgentTable
 from agentbox.manifest.tables.api import ApiTable
 from agentbox.manifest.tables.backup import BackupTable
+from agentbox.manifest.tables.cost import CostTable
 from agentbox.manifest.tables.desktop import DesktopTable
 from agentbox.manifest.tables.egress import EgressTable
 from agentbox.manifest.tables.gpu import GpuTable
@@ -49,6 +50,7 @@ class Model:
     providers: Mapping[str, ProviderTable] = entries(
         "Where models are, by name. Only the gateway reads the credentials."
     )
+    cost: CostTable = table(CostTable)
     privacy: PrivacyTable = table(PrivacyTable)
     desktop: DesktopTable = table(DesktopTable)
     gpu: GpuTable = table(GpuTable)

@@ -6,6 +6,7 @@ Standard library only: the boot imports this.
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
+from agentbox.manifest import amounts
 from agentbox.manifest.declarations.constraints import MinItems, Pattern, Range, TypeInfo
 
 _UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -291,7 +292,7 @@ NetTarget = Annotated[
 def types_by_name() -> Mapping[str, Any]:
     """The annotation of each named type, by its name."""
     hints: dict[str, Any] = {}
-    for hint in globals().values():
+    for hint in (*globals().values(), *vars(amounts).values()):
         if get_origin(hint) is Annotated:
             hints.update((mark.name, hint) for mark in get_args(hint) if isinstance(mark, TypeInfo))
     return hints

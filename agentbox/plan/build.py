@@ -45,6 +45,7 @@ _MANIFEST_TABLES: Final = (
     "state",
     "policies",
     "providers",
+    "cost",
     "reach",
 )
 _TABLE_NAMES: Final = {"reach": "egress"}  # a plan's `egress` are the destinations of the box

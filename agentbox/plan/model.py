@@ -12,6 +12,7 @@ from agentbox.core.canonical import canonical_json, digest
 from agentbox.core.records.plain import build, to_plain
 from agentbox.plan.tables import (
     AgentPlan,
+    CostPlan,
     EgressPlan,
     LimitsPlan,
     MeshPlan,
@@ -244,6 +245,7 @@ class Plan:
     state: StatePlan
     policies: Mapping[str, PolicyPlan] = field(default_factory=dict)
     providers: Mapping[str, ProviderPlan] = field(default_factory=dict)
+    cost: CostPlan
     reach: EgressPlan
     slots: Mapping[str, SlotPlan]
     programs: tuple[Program, ...]
@@ -256,9 +258,7 @@ class Plan:
     secrets: tuple[str, ...]  # names of compose secrets
     passwords: tuple[Password, ...] = ()
     environment: Mapping[str, str]  # plain data of the container; never a credential
-    passed: tuple[
-        str, ...
-    ] = ()  # names whose values come from the operator's environment; never a credential
+    passed: tuple[str, ...] = ()  # names of variables that are passed on; never a credential
     egress: tuple[Destination, ...]
     exceptions: tuple[SecurityExceptionPlan, ...]
     apply: Mapping[

@@ -3,7 +3,7 @@ Standard library only: Stage A of the boot reads the plan with this.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 
@@ -39,6 +39,7 @@ class ModelBudgetPlan:
     window_seconds: int
     max_concurrent: int
     weight: int
+    max_cost: str = ""  # decimal text; "" = no bound
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +81,16 @@ class AgentPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ModelPricePlan:
+    """Prices for a million tokens, as decimal text; "" = the price of input."""
+
+    input: str
+    output: str
+    cache_read: str = ""
+    cache_write: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProviderPlan:
     """One model endpoint. `env_var` names its key; the plan never contains a credential."""
 
@@ -90,6 +101,16 @@ class ProviderPlan:
     models: tuple[str, ...]
     max_concurrent: int
     timeout_seconds: int
+    prices: Mapping[str, ModelPricePlan] = field(default_factory=dict)  # by pattern of models
+
+
+@dataclass(frozen=True, kw_only=True)
+class CostPlan:
+    """How calls of models are counted in money."""
+
+    currency: str
+    unknown: Literal["refuse", "count"]
+    keep_days: int
 
 
 @dataclass(frozen=True, kw_only=True)

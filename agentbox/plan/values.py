@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any
 
+from agentbox.manifest.declarations.key_path import quoted
 from agentbox.manifest.types import Size
 
 
@@ -26,5 +27,5 @@ def flatten_keys(value: Any, prefix: str = "") -> dict[str, Any]:
         return {prefix: value}
     result: dict[str, Any] = {}
     for name, item in value.items():
-        result |= flatten_keys(item, f"{prefix}.{name}" if prefix else name)
+        result |= flatten_keys(item, f"{prefix}.{quoted(name)}" if prefix else name)
     return result

@@ -23,6 +23,8 @@ DECLARED = (
         "agentbox_model_calls_total",
         "agentbox_model_tokens_total",
         "agentbox_model_budget_tokens",
+        "agentbox_model_budget_cost_micros",
+        "agentbox_llm_cost_micros_total",
         "agentbox_model_queue_depth",
     ),
 )

@@ -2,11 +2,11 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import httpx
 import uvicorn
@@ -14,6 +14,8 @@ from agentbox_testkit.wait import wait_until
 
 from agentbox.gateway.llm.app import LlmApp, llm_app
 from agentbox.gateway.llm.config import LlmConfig, Provider
+from agentbox.plan.tables import CostPlan, ModelPricePlan
+from agentbox.policy.cost import ModelPrice
 from agentbox.policy.redaction.redactor import build_redactor
 from agentbox.policy.rights.authorization import Ancestor, Authorization, Budget
 from support import tables
@@ -25,6 +27,12 @@ VARIABLE = "MODEL_KEY"
 KINDS = {"openai": "/v1", "anthropic": "", "gemini": ""}
 BUDGET = Budget(
     max_tokens=1_000_000, max_calls=1000, window_seconds=3600, max_concurrent=2, weight=1
+)
+
+PRICE = ModelPrice.parse(
+    "small-*",
+    ModelPricePlan(input="3", output="15", cache_read="0.3", cache_write="3.75"),
+    "USD",
 )
 
 
@@ -98,6 +106,8 @@ async def model_gateway(
     authorizer: ModelAuthorizer | None = None,
     *,
     privacy: str = "off",
+    prices: Mapping[str, ModelPrice] | None = None,
+    unknown: Literal["refuse", "count"] = "refuse",
     **provider: Any,
 ) -> AsyncIterator[ModelGatewayFixture]:
     """Run a gateway with three providers of the three kinds, all on the same server."""
@@ -109,12 +119,18 @@ async def model_gateway(
         **provider,
     }
     providers = {
-        kind: Provider(name=kind, kind=kind, base_url=server.url + path, **shared)
+        kind: Provider(
+            name=kind, kind=kind, base_url=server.url + path, prices=prices or {}, **shared
+        )
         for kind, path in KINDS.items()
     }
     redactor = build_redactor(tables.privacy(policy={"outbound": privacy}))
     config = LlmConfig(
-        providers=providers, key={VARIABLE: KEY}.get, state_dir=state, redactor=redactor
+        providers=providers,
+        key={VARIABLE: KEY}.get,
+        state_dir=state,
+        redactor=redactor,
+        cost=CostPlan(currency="USD", unknown=unknown, keep_days=400),
     )
     authorizer = authorizer or ModelAuthorizer()
     app = llm_app(config, authorizer)

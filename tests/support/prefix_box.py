@@ -39,7 +39,7 @@ from agentbox.plan.model import (
 from agentbox.plan.render.probes import probes
 from agentbox.plan.render.supervisord import supervisord
 from agentbox.plan.supervisord_files import boot_log
-from agentbox.plan.tables import StatePlan
+from agentbox.plan.tables import CostPlan, StatePlan
 from support import tables
 
 UID = 1000
@@ -160,6 +160,7 @@ def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
         "privacy": tables.privacy(),
         "limits": tables.limits(),
         "state": StatePlan(keep_days=7),
+        "cost": CostPlan(currency="USD", unknown="refuse", keep_days=400),
         "reach": tables.reach(),
         "slots": {"events": SlotPlan(use="local-jsonl", required=False)},
         "programs": programs,

@@ -31,11 +31,21 @@ class StoryBox:
             policies=parsed.policies,
             providers=parsed.providers,
             reach=parsed.reach,
+            cost=parsed.cost,
             limits=replace(base.limits, **limits),
         )
         self.api = ApiBox(prefix, plan=self.plan)
         self.paths = self.api.paths
-        names = ("api", "observability", "agents", "policies", "providers", "reach", "limits")
+        names = (
+            "api",
+            "observability",
+            "agents",
+            "policies",
+            "providers",
+            "reach",
+            "limits",
+            "cost",
+        )
         self.gateway = GatewayBox(prefix, **{name: getattr(self.plan, name) for name in names})
         self.paths.mounted_secrets.mkdir(parents=True, exist_ok=True)
         for name, value in secrets.items():

@@ -27,6 +27,7 @@ _TITLES = {
     "reviews": "Reviews",
     "approvals": "Approvals",
     "states": "States",
+    "usage": "Usage",
     "tokens": "Tokens",
     "mesh": "Mesh",
 }

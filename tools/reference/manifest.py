@@ -91,12 +91,13 @@ def _section(table: str) -> Iterator[str]:
 
 
 def _heading(path: str) -> str:
+    path = path.replace(".prices.*", '.prices."<model>"')
     return path.replace(".*", ".<key>" if path.startswith("security.") else ".<name>")
 
 
 def _row(path: str, schemas: Mapping[str, Mapping[str, Any]]) -> str:
     schema = schemas[path]
-    if "properties" in schema:
+    if "properties" in schema or "propertyNames" in schema:
         return ""
     spec = keys()[generic_path(path)]
     default = default_text(spec)

@@ -11,6 +11,7 @@ from agentbox.contracts.orchestrator import AgentSpec, Constraint, Limits
 from agentbox.core.slot_errors import PermissionDenied, SpawnError, ValidationError
 from agentbox.manifest.tables.agents import ModelBudgetTable
 from agentbox.plan.tables import AgentPlan
+from agentbox.policy.cost import to_micros
 from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.patterns.scopes import is_pattern
 from agentbox.policy.policy import Policy
@@ -126,7 +127,9 @@ def _budget(policy: Policy, table: AgentPlan | None) -> Budget | None:
     """None if the policy permits no model."""
     if not any(grant.scope == "llm" for grant in policy.permissions):
         return None
-    return Budget(**vars(ModelBudgetTable() if table is None else table.llm))
+    values = dict(vars(ModelBudgetTable() if table is None else table.llm))
+    max_cost = values.pop("max_cost")
+    return Budget(**values, max_cost=to_micros(max_cost) if max_cost else None)
 
 
 def _secret_grant(name: str) -> Grant:

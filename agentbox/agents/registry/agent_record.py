@@ -20,6 +20,7 @@ from agentbox.core.ids import new_trace_id
 from agentbox.core.records.wire import to_json
 from agentbox.policy.limits.registry import LIMITS
 from agentbox.policy.rights.grant_set import GrantSet
+from agentbox.sandbox.monitor.limit_readings import CPU_SECONDS
 
 FINAL_STATES: frozenset[AgentState] = frozenset({"exited", "failed", "lost"})
 
@@ -91,6 +92,7 @@ class AgentRecord:
             isolation=self.isolation,
             denials={layer: dict(rules) for layer, rules in self.denials.items()},
             limits=self.limit_usage(),
+            usage=self.run_usage(),
             policy={"profile": self.spec.profile, **self.grant_set.describe(time.time())}
             if with_policy
             else {},
@@ -114,6 +116,19 @@ class AgentRecord:
                 "config_path": row.config_path,
             }
         return usage
+
+    def run_usage(self) -> dict[str, Any]:
+        """`{wall_seconds, cpu_seconds, peak_memory}`: of the last generation, of all ended
+        ones, and the maximum in bytes; each None if it was not measured."""
+        ended = None if self.exit is None or self.exit_pending else self.exit.at
+        wall = None
+        if ended is not None and self.started_at is not None:
+            wall = max((ended - self.started_at).total_seconds(), 0.0)
+        return {
+            "wall_seconds": wall,
+            "cpu_seconds": self.peaks.get(CPU_SECONDS),
+            "peak_memory": self.peaks.get("memory"),
+        }
 
     def to_row(self) -> dict[str, Any]:
         """Plain data for agents.db."""

@@ -33,10 +33,15 @@ class AgentHostService:
         self._host, self._canaries = host, canaries
 
     async def list_reviews(self) -> list[_Document]:
-        return [*self._host.reviews.page()]
+        return [self._with_usage(summary) for summary in self._host.reviews.page()]
 
     async def show_review(self, agent_id: str, *, at: int, limit: int) -> _Document:
-        return await self._host.reviews.show(agent_id, at, limit)
+        page = await self._host.reviews.show(agent_id, at, limit)
+        return {**page, "summary": self._with_usage(page["summary"])}
+
+    def _with_usage(self, summary: _Document) -> _Document:
+        entry = self._host.authorizations.entries.get(summary["agent_id"])
+        return {**summary, "usage": {} if entry is None else entry.run_usage()}
 
     async def commit_review(self, agent_id: str, *, digest: str, by: str) -> _Document:
         return await self._host.reviews.commit(agent_id, digest, by)

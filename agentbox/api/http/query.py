@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Collection, Mapping
-from typing import Any, get_origin
+from typing import Any, Literal, get_args, get_origin
 from urllib.parse import parse_qsl
 
 from agentbox.contracts.routes.operation import RequestMember
@@ -60,9 +60,20 @@ def _parser(member: RequestMember) -> Parser:
         return _boolean(pointer)
     if kind is JsonObj:
         return _object(pointer)
+    if get_origin(kind) is Literal:
+        return _choice(pointer, get_args(kind))
     if get_origin(kind) is tuple:
         return lambda text: tuple(item for item in text.split(",") if item)
     return str
+
+
+def _choice(pointer: str, choices: tuple[str, ...]) -> Parser:
+    def parse(text: str) -> str:
+        if text not in choices:
+            raise invalid(pointer, f"must be one of {', '.join(choices)}")
+        return text
+
+    return parse
 
 
 def _integer(pointer: str, low: int, high: int) -> Parser:

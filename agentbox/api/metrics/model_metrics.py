@@ -39,6 +39,14 @@ class ModelMetrics(Collector):
             for *names, value in counts.get(name, ()):
                 family.add_metric(names, value)
             yield family
+        cost = CounterMetricFamily(
+            "agentbox_llm_cost_micros",
+            "Cost of model calls in micro-units, of all calls in the record",
+            labels=("provider", "model", "agent"),
+        )
+        for provider, pattern, agent, value in counts.get("cost", ()):
+            cost.add_metric((provider, pattern, agent), value)
+        yield cost
         yield from _queues(state.get("queues", {}))
         yield from _budgets(state.get("budgets", {}), state.get("spent", {}))
 
@@ -62,12 +70,21 @@ def _budgets(budgets: Mapping[str, Any], spent: Mapping[str, Any]) -> Iterator[G
     calls = GaugeMetricFamily(
         "agentbox_model_budget_calls", "Calls of the window", labels=("agent", "state")
     )
+    cost = GaugeMetricFamily(
+        "agentbox_model_budget_cost_micros",
+        "Money of the window in micro-units, reserved money too",
+        labels=("agent", "state"),
+    )
     for name, budget in budgets.items():
         use = usage_report(
             {name: Budget(**budget)}, lambda key: BudgetUsage(**spent[key]), time.time()
         )
-        for family, row in ((tokens, use["tokens"]), (calls, use["calls"])):
+        families = ((tokens, use["tokens"]), (calls, use["calls"]), (cost, use.get("cost")))
+        for family, row in families:
+            if row is None:
+                continue
             for state in ("used", "left"):
                 family.add_metric((name, state), row[state])
     yield tokens
     yield calls
+    yield cost

@@ -79,13 +79,17 @@ def to_task(bead: Bead, agent_id: str | None = None) -> Task:
         exit=result.get("exit"),
         isolation=result.get("isolation"),
         note=bead.note,
+        usage=result.get("usage"),
     )
 
 
 def bead_result(info: AgentInfo) -> dict[str, Any]:
-    """The `result` of the bead: agent, exit and isolation."""
+    """The `result` of the bead: agent, exit, isolation and usage."""
     wire = info.to_wire()
-    return {"agent_id": info.handle.agent_id, "exit": wire["exit"], "isolation": wire["isolation"]}
+    return {
+        "agent_id": info.handle.agent_id,
+        **{name: wire[name] for name in ("exit", "isolation", "usage")},
+    }
 
 
 def describe_exit(exit_record: ExitRecord, timeout_s: float) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import structlog
 
 from agentbox.adapters.runtime.context import as_caller, current
+from agentbox.api.model_usage import ModelUsageReader
 from agentbox.api.tasks.beads import spool_ref, to_task
 from agentbox.api.tasks.epic import TaskEpic
 from agentbox.api.tasks.orphans import remove_orphans
@@ -27,8 +28,10 @@ from agentbox.core.slot_errors import (
     AlreadyClaimed,
     InvalidTransition,
 )
+from agentbox.gateway.llm.call_sums import CallSums
 from agentbox.manifest.slot_options import LeaseOptions
 from agentbox.plan.model import Plan
+from agentbox.plan.names import GATEWAY
 from agentbox.plan.slots import slot_options
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ class TaskRunner:
         self._slots = slots
         self._outbox = outbox
         self._spool = Spool(paths.task_spool)
+        self._models = ModelUsageReader(CallSums(paths.slot(GATEWAY)))
         self._epic = TaskEpic(plan, paths, slots)
         self._submissions = TaskSubmissions(self._spool, self._epic)
         self.apply_plan(plan)
@@ -126,12 +130,14 @@ class TaskRunner:
             self._wake.set()
 
     async def show(self, task_id: str) -> Task:
-        return self._task(await self._epic.bead(task_id))
+        (task,) = await self._add_models([self._task(await self._epic.bead(task_id))])
+        return task
 
     async def page(self, limit: int, cursor: str | None) -> tuple[list[Task], str | None]:
         """Tasks in order of id."""
         page = await self._epic.page(limit, cursor)
-        return [self._task(bead) for bead in page.items], page.next_cursor
+        tasks = await self._add_models([self._task(bead) for bead in page.items])
+        return tasks, page.next_cursor
 
     async def cancel(self, task_id: str, by: str) -> Task:
         """Cancels a queued task immediately, a running one by ending its agent; an ended one stays
@@ -143,7 +149,7 @@ class TaskRunner:
                 return await self.show(task_id)
             bead = await self._epic.bead(task_id)
             if bead.status == "closed":
-                return self._task(bead)
+                return await self.show(task_id)
             entry = self._spool.load(spool_ref(bead))
             # Any caller may write another task's ref into a bead.
             owned = entry is not None and entry.task_id == task_id
@@ -168,6 +174,13 @@ class TaskRunner:
             if entry is not None and owned:
                 await self._spool.remove(entry.ref)
             return self._task(closed)
+
+    async def _add_models(self, tasks: list[Task]) -> list[Task]:
+        used = await self._models.by_task([task.task_id for task in tasks])
+        return [
+            replace(task, models=used[task.task_id]) if task.task_id in used else task
+            for task in tasks
+        ]
 
     def _task(self, bead: Bead) -> Task:
         run = self._runs.get(bead.id)

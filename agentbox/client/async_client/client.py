@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentbox.client.async_client.reviews import AsyncReviewsClient
     from agentbox.client.async_client.states import AsyncStatesClient
     from agentbox.client.async_client.tokens import AsyncTokensClient
+    from agentbox.client.async_client.usage import AsyncUsageClient
     from agentbox.contracts.box import (
         Applied,
         BootReport,
@@ -240,3 +241,10 @@ class AsyncBoxClient(AsyncApiCaller):
         from agentbox.client.async_client.states import AsyncStatesClient
 
         return AsyncStatesClient(self)
+
+    @cached_property
+    def usage(self) -> AsyncUsageClient:
+        """Tokens and cost of model calls."""
+        from agentbox.client.async_client.usage import AsyncUsageClient
+
+        return AsyncUsageClient(self)

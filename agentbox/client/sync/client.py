@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agentbox.client.sync.reviews import ReviewsClient
     from agentbox.client.sync.states import StatesClient
     from agentbox.client.sync.tokens import TokensClient
+    from agentbox.client.sync.usage import UsageClient
     from agentbox.contracts.box import (
         Applied,
         BootReport,
@@ -241,3 +242,10 @@ class BoxClient(ApiCaller):
         from agentbox.client.sync.states import StatesClient
 
         return StatesClient(self)
+
+    @cached_property
+    def usage(self) -> UsageClient:
+        """Tokens and cost of model calls."""
+        from agentbox.client.sync.usage import UsageClient
+
+        return UsageClient(self)

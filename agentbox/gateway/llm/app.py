@@ -12,26 +12,24 @@ from starlette.types import Receive, Scope, Send
 from starlette.websockets import WebSocketClose
 
 from agentbox.core.records.plain import to_plain
+from agentbox.core.slot_errors import AdapterError
 from agentbox.gateway.authorizer import AccessDenied, Authorizer
 from agentbox.gateway.llm.body_memory import BodyMemory
 from agentbox.gateway.llm.call_watch import CallWatch
 from agentbox.gateway.llm.concurrency import ConcurrencyLimit
 from agentbox.gateway.llm.config import LlmConfig
-from agentbox.gateway.llm.exchange import (
-    Exchange,
-    ModelRequest,
-    ModelStreamAborted,
-    ProviderRuntime,
-)
+from agentbox.gateway.llm.exchange import Exchange, ModelStreamAborted
 from agentbox.gateway.llm.fair_queue import FairQueue
 from agentbox.gateway.llm.gateway_counters import GatewayCounters
 from agentbox.gateway.llm.ledger import BudgetLedger
+from agentbox.gateway.llm.model_request import ModelRequest, ProviderRuntime
 from agentbox.gateway.llm.request import (
     INLINE_BODY,
     build_request,
     declared_size,
     find_token,
     mask_body,
+    max_input,
     read_body,
 )
 from agentbox.gateway.llm.upstream import Upstream
@@ -45,10 +43,12 @@ from agentbox.gateway.llm.vendors.anthropic import ANTHROPIC
 from agentbox.gateway.llm.vendors.gemini import GEMINI
 from agentbox.gateway.llm.vendors.openai import OPENAI
 from agentbox.policy.rights.authorization import Authorization
+from agentbox.policy.rights.budget_usage import has_money_budget
 
 log = structlog.get_logger()
 
 PREFIX: Final = "/llm/"
+_PRUNE_SECONDS: Final = 3600.0
 PROTOCOLS: Final[Mapping[str, VendorProtocol]] = {
     "openai": OPENAI,
     "anthropic": ANTHROPIC,
@@ -69,6 +69,8 @@ class LlmApp:
     def __init__(self, config: LlmConfig, authorizer: Authorizer) -> None:
         self.gauges = GatewayCounters()
         self.ledger = BudgetLedger(config.state_dir)
+        self.cost = config.cost
+        self.ledger.refuse_unknown = config.cost.unknown == "refuse"
         self.body_memory = BodyMemory()
         self._config, self._authorizer = config, authorizer
         concurrency = ConcurrencyLimit()
@@ -85,6 +87,17 @@ class LlmApp:
     async def open(self) -> None:
         """Raises AdapterError if the budgets cannot be read."""
         await self.ledger.open()
+        for provider, pattern, agent, cost in await self.ledger.cost_totals():
+            self.gauges.cost[provider, pattern, agent] = cost
+
+    async def prune_periodically(self) -> None:
+        """Deletes old calls from the record, at once and every hour, until cancelled."""
+        while True:
+            try:
+                await self.ledger.prune(self.cost.keep_days)
+            except AdapterError as error:
+                log.warning("cannot delete old calls from the record", error=error.message)
+            await asyncio.sleep(_PRUNE_SECONDS)
 
     async def close(self) -> None:
         """Call it once no request is in progress."""
@@ -114,7 +127,10 @@ class LlmApp:
         }
 
     def reload(self, config: LlmConfig) -> None:
-        """Applies the live settings of existing providers: models, concurrency, timeout."""
+        """Applies the live settings: of existing providers models, prices, concurrency and timeout;
+        of [cost] all but the currency."""
+        self.cost = config.cost
+        self.ledger.refuse_unknown = config.cost.unknown == "refuse"
         for name, runtime in self.runtimes.items():
             if name in config.providers:
                 runtime.provider = config.providers[name]
@@ -234,7 +250,16 @@ class ModelCallHandler:
             await asyncio.to_thread(mask_body, *mask_arguments)
         else:
             mask_body(*mask_arguments)
+        if request.call.counts_input and has_money_budget(caller):
+            await self._bound_input(request, len(raw))
         return request
+
+    async def _bound_input(self, request: ModelRequest, length: int) -> None:
+        """The bound counts what is sent, whatever the encoding of what was received."""
+        if length > INLINE_BODY:
+            request.max_input = await asyncio.to_thread(max_input, request)
+        else:
+            request.max_input = max_input(request)
 
     def _provider_key(self, runtime: ProviderRuntime) -> str:
         name = runtime.provider.env_var

@@ -8,12 +8,8 @@ from typing import Final
 from starlette.types import Receive
 
 from agentbox.gateway.authorizer import AccessDenied, Authorizer
-from agentbox.gateway.llm.exchange import (
-    Exchange,
-    ModelRequest,
-    ModelStreamAborted,
-    ProviderRuntime,
-)
+from agentbox.gateway.llm.exchange import Exchange, ModelStreamAborted
+from agentbox.gateway.llm.model_request import ModelRequest, ProviderRuntime
 from agentbox.gateway.llm.rights import may_use_any_model, may_use_model
 from agentbox.gateway.llm.vendor_protocol import ModelGatewayError
 

@@ -1,7 +1,7 @@
 """Configuration of the model gateway, from the plan: providers, keys, redaction."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Self
 
@@ -9,6 +9,8 @@ from agentbox.box.supervision.secrets import read_secret
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY
+from agentbox.plan.tables import CostPlan
+from agentbox.policy.cost import ModelPrice
 from agentbox.policy.patterns import globs
 from agentbox.policy.redaction.redactor import Redactor, build_redactor
 
@@ -32,6 +34,8 @@ class Provider:
     models: tuple[str, ...]
     max_concurrent: int
     timeout_seconds: int
+    currency: str = ""
+    prices: Mapping[str, ModelPrice] = field(default_factory=dict)  # by pattern of models
 
     def serves(self, model: str) -> bool:
         """Whether `models` matches the model."""
@@ -47,6 +51,7 @@ class LlmConfig:
     key: Callable[[str], str | None]
     state_dir: Path
     redactor: Redactor
+    cost: CostPlan
 
     @classmethod
     def from_plan(cls, plan: Plan, paths: Paths) -> Self:
@@ -62,6 +67,7 @@ class LlmConfig:
             key=key,
             state_dir=paths.slot(GATEWAY),
             redactor=build_redactor(plan.privacy),
+            cost=plan.cost,
         )
 
 
@@ -75,6 +81,11 @@ def _providers(plan: Plan) -> dict[str, Provider]:
             models=provider.models,
             max_concurrent=provider.max_concurrent,
             timeout_seconds=provider.timeout_seconds,
+            currency=plan.cost.currency,
+            prices={
+                pattern: ModelPrice.parse(pattern, texts, plan.cost.currency)
+                for pattern, texts in provider.prices.items()
+            },
         )
         for name, provider in plan.providers.items()
         if provider.enabled

@@ -2,23 +2,21 @@
 
 import asyncio
 import json
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import httpcore
 
 from agentbox.core.http.sse_relay import EventSplitter, usage_data
 from agentbox.gateway.llm.concurrency import ConcurrencyTicket
-from agentbox.gateway.llm.config import Provider
-from agentbox.gateway.llm.fair_queue import FairQueue
 from agentbox.gateway.llm.gateway_counters import GatewayCounters
 from agentbox.gateway.llm.key_scrubber import KeyScrubber
 from agentbox.gateway.llm.ledger import BudgetLedger
 from agentbox.gateway.llm.meter import Meter
-from agentbox.gateway.llm.upstream import Upstream, header
-from agentbox.gateway.llm.vendor_protocol import ModelGatewayError, VendorCall, VendorProtocol
-from agentbox.policy.rights.authorization import Authorization
+from agentbox.gateway.llm.model_request import ModelRequest, ProviderRuntime, encode_body
+from agentbox.gateway.llm.reservation import CallSubject, Reservation, Settlement
+from agentbox.gateway.llm.upstream import header
+from agentbox.gateway.llm.vendor_protocol import ModelGatewayError
+from agentbox.policy.cost import find_price
 
 MAX_RESPONSE: Final = 32 << 20  # bytes of a response that is not a stream
 STALLED_SECONDS: Final = 30.0  # for the agent to accept data: others wait for its slot
@@ -35,35 +33,6 @@ _EVENT_STREAM: Final = b"text/event-stream"
 
 class ModelStreamAborted(Exception):
     """A started response cannot be completed: the connection to the agent must be closed."""
-
-
-@dataclass(slots=True)
-class ProviderRuntime:
-    """A provider with the state shared by its calls."""
-
-    provider: Provider
-    protocol: VendorProtocol
-    upstream: Upstream
-    queue: FairQueue
-
-
-@dataclass(slots=True)
-class ModelRequest:
-    """An accepted request. `model` "": a list of models; `body` None: no body; `input_tokens`:
-    estimate; `is_model_allowed`: whether a model may be listed."""
-
-    caller: Authorization
-    call: VendorCall
-    model: str
-    method: str
-    target: str
-    body: dict[str, Any] | None
-    headers: list[tuple[bytes, bytes]]
-    input_tokens: int
-    max_output: int | None
-    choices: int
-    streams: bool
-    is_model_allowed: Callable[[str], bool]
 
 
 class Exchange:
@@ -87,6 +56,14 @@ class Exchange:
         )
         self._scrubber, self._header_scrubber = KeyScrubber(key), KeyScrubber(key)
         self._key = key
+        self._subject = CallSubject(
+            provider=runtime.provider.name,
+            model=request.model,
+            currency=runtime.provider.currency,
+            price=find_price(runtime.provider.prices, request.model),
+            max_input=request.max_input,
+            is_billable=request.call.generates or request.call.counts_input,
+        )
         self._meter = Meter(request.input_tokens, 0)
         self.started = False
         self.status = 0
@@ -96,7 +73,7 @@ class Exchange:
         response that broke off."""
         request, name = self._request, self._runtime.provider.name
         ticket = ConcurrencyTicket.for_caller(request.caller)
-        self._ledger.check(request.caller, request.input_tokens, request.choices)
+        self._ledger.check(request.caller, request.input_tokens, request.choices, self._subject)
         worst_case = request.input_tokens + request.choices * min(request.max_output or 4096, 65536)
         self._gauges.waited_ms[name] += round(
             1000 * await self._runtime.queue.acquire(ticket, worst_case)
@@ -109,7 +86,11 @@ class Exchange:
     async def _run_reserved(self) -> None:
         request, name = self._request, self._runtime.provider.name
         reservation = await self._ledger.reserve(
-            request.caller, request.input_tokens, request.max_output, request.choices
+            request.caller,
+            request.input_tokens,
+            request.max_output,
+            request.choices,
+            self._subject,
         )
         self._meter.reserved = reservation.tokens
         try:
@@ -119,14 +100,30 @@ class Exchange:
             self._meter.aborted = True
             raise
         finally:
-            input_tokens, output_tokens = self._meter.used
-            self._ledger.finalise(reservation, input_tokens + output_tokens)
-            for direction, count in (("input", input_tokens), ("output", output_tokens)):
+            used = self._settlement(reservation)
+            self._ledger.finalise(reservation, used)
+            self._gauges.add_cost(reservation.call, used.cost)
+            for direction, count in (("input", used.tokens.input), ("output", used.tokens.output)):
                 self._gauges.tokens[name, request.caller.agent, direction] += count
             if not self._meter.is_exact:
                 self._gauges.estimated[name] += 1
             if leaks := self._scrubber.occurrences + self._header_scrubber.occurrences:
                 self._gauges.echoes[name] += leaks
+
+    def _settlement(self, reservation: Reservation) -> Settlement:
+        """Tokens and cost. An aborted call costs what was reserved; input that the provider did not
+        count costs its worst case."""
+        meter, price = self._meter, self._subject.price
+        tokens, is_counted = meter.settlement
+        cost: int | None = None
+        if price is not None and (is_counted or tokens.total == 0):
+            cost = price.cost(tokens)
+        elif price is not None and meter.aborted:
+            cost = reservation.cost
+        elif price is not None:
+            worst = price.worst_cost(max(self._subject.max_input, tokens.input), tokens.output)
+            cost = min(worst, reservation.cost)
+        return Settlement(tokens=tokens, cost=cost, estimated=not meter.is_exact)
 
     def _limit_output(self, output: int) -> bool:
         """Sets the output limit. True: the usage event was requested by the gateway and is hidden
@@ -141,7 +138,7 @@ class Exchange:
 
     async def _send_upstream(self, hide_usage: bool) -> None:
         request = self._request
-        body = b"" if request.body is None else _encode_body(request.body)
+        body = b"" if request.body is None else encode_body(request.body)
         headers = [
             (b"host", self._runtime.upstream.host()),
             *request.headers,
@@ -271,11 +268,3 @@ class Exchange:
         except TimeoutError as error:
             self._meter.aborted = True
             raise ModelStreamAborted from error
-
-
-def _encode_body(body: dict[str, Any]) -> bytes:
-    """Compact JSON. A lone surrogate, which UTF-8 cannot encode, stays escaped."""
-    try:
-        return json.dumps(body, ensure_ascii=False, separators=(",", ":")).encode()
-    except UnicodeEncodeError:
-        return json.dumps(body, separators=(",", ":")).encode()

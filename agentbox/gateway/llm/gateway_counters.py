@@ -11,6 +11,7 @@ from typing import Any, Final
 import structlog
 
 from agentbox.core.files.atomic import replace_json
+from agentbox.gateway.llm.call_record import ModelCall
 
 log = structlog.get_logger()
 WRITE_SECONDS: Final = 1.0
@@ -29,6 +30,9 @@ class GatewayCounters:
     estimated: Counter[str] = field(
         default_factory=Counter
     )  # provider: calls charged by an estimate
+    cost: Counter[tuple[str, str, str]] = field(
+        default_factory=Counter
+    )  # provider, pattern of its price, agent's name: micro-units, of earlier runs too
     masked: Counter[tuple[str, str]] = field(default_factory=Counter)  # provider, finding class
     unsearched: Counter[str] = field(
         default_factory=Counter
@@ -38,6 +42,11 @@ class GatewayCounters:
     )  # provider: responses that contained the key
     retries: Counter[str] = field(default_factory=Counter)  # provider
     waited_ms: Counter[str] = field(default_factory=Counter)  # provider: total time in the queue
+
+    def add_cost(self, call: ModelCall, cost: int | None) -> None:
+        """Counts a settled call, if it has a price."""
+        if cost is not None:
+            self.cost[call.provider, call.pattern, call.manifest_name] += cost
 
     def to_json(self) -> dict[str, Any]:
         """Each counter as a list of `[labels…, value]`."""

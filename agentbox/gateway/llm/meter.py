@@ -5,9 +5,11 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from agentbox.gateway.llm.vendor_protocol import Usage
+from agentbox.policy.cost import TokenCounts
 
 _BYTES_PER_TEXT_TOKEN: Final = 3  # minimum bytes of text per token: English has 4 to 5, code 3 to 4
 _BYTES_PER_DATA_TOKEN: Final = 32  # minimum bytes of base64 data (image, document) per token
+_MEDIA_TOKENS: Final = 8192  # at most, of one image: above what the vendors document
 _FRAME_TOKENS: Final = 64  # tokens that a provider adds around a conversation
 _TOOL_TOKENS: Final = 512  # tokens of the provider's tool instructions
 _BASE64: Final = re.compile(r"(?:data:[^,]{1,100},)?[A-Za-z0-9+/_-]{2048,}={0,2}")
@@ -22,6 +24,17 @@ def estimate(body: Any, length: int) -> int:
         + -(-max(length - data, 0) // _BYTES_PER_TEXT_TOKEN)
         + -(-data // _BYTES_PER_DATA_TOKEN)
     )
+
+
+def maximum(body: Any, length: int, urls: int) -> int:
+    """The largest number of input tokens of a request whose JSON has `length` bytes: text has at
+    least one byte per token. Images and documents in base64, and `urls` that the provider fetches,
+    have no such bound: each counts as a large image."""
+    data = [len(text) for text in _texts(body) if len(text) > 2048 and _BASE64.fullmatch(text)]
+    media = sum(min(size, max(_MEDIA_TOKENS, -(-size // _BYTES_PER_DATA_TOKEN))) for size in data)
+    tools = _TOOL_TOKENS if isinstance(body, dict) and body.get("tools") else 0
+    text = max(length - sum(data), 0)
+    return _FRAME_TOKENS + tools + text + media + urls * _MEDIA_TOKENS
 
 
 def _texts(body: Any) -> list[str]:
@@ -54,6 +67,19 @@ class Meter:
     def is_exact(self) -> bool:
         """Whether the count is the provider's."""
         return self.usage.final or not (self.sent if self.aborted else self.accepted)
+
+    @property
+    def settlement(self) -> "tuple[TokenCounts, bool]":
+        """The tokens, and whether the input was counted by the provider."""
+        input_tokens, output = self.used
+        usage = self.usage
+        counts = TokenCounts(
+            input=input_tokens,
+            output=output,
+            cache_read=usage.cache_read,
+            cache_write=usage.cache_write,
+        )
+        return counts, usage.input is not None and not (self.aborted and not usage.final)
 
     @property
     def used(self) -> tuple[int, int]:

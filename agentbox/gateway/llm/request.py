@@ -10,14 +10,15 @@ from starlette.requests import Request
 
 from agentbox.gateway.agent_api.approvals_required import is_approval_required
 from agentbox.gateway.authorizer import AccessDenied, Authorizer
+from agentbox.gateway.llm import meter
 from agentbox.gateway.llm.config import Provider
-from agentbox.gateway.llm.exchange import ModelRequest
 from agentbox.gateway.llm.gateway_counters import GatewayCounters
-from agentbox.gateway.llm.meter import estimate
+from agentbox.gateway.llm.model_request import ModelRequest, encode_body
 from agentbox.gateway.llm.rights import may_use_any_model, may_use_model
 from agentbox.gateway.llm.vendor_protocol import ModelGatewayError, VendorCall, VendorProtocol
 from agentbox.policy.redaction.redactor import RedactionFailed, Redactor
 from agentbox.policy.rights.authorization import Authorization
+from agentbox.policy.rights.budget_usage import has_money_budget
 
 MAX_BODY: Final = 16 << 20  # bytes of a request
 MAX_PARTS: Final = (
@@ -121,7 +122,11 @@ async def build_request(
         is_model_allowed=lambda name: may_use_model(caller, provider, name),
     )
     if body is not None:
-        for url in protocol.screen(call, body).urls:
+        urls = protocol.screen(call, body).urls
+        if has_money_budget(caller):
+            _check_price(protocol, body)
+        request.urls = len(urls)
+        for url in urls:
             await _check_fetch(authorizer, caller, url)
         if call.generates:
             request.max_output, request.choices = (
@@ -129,10 +134,24 @@ async def build_request(
                 protocol.choices(body),
             )
         if call.counts_input:
-            request.input_tokens = estimate(body, len(raw))
+            request.input_tokens = meter.estimate(body, len(raw))
     if not call.lists:
         await authorizer.check(caller, "llm", "call", f"{provider.name}/{model}")
     return request
+
+
+def _check_price(protocol: VendorProtocol, body: Mapping[str, Any]) -> None:
+    """Raises ModelGatewayError for a member that makes the call cost more than its listed price."""
+    for name, values in protocol.priced.items():
+        value = body.get(name)
+        if value is not None and value not in values:
+            raise ModelGatewayError(
+                "forbidden",
+                f"{name} = {str(value)[:64]} has another price than the manifest lists, and this"
+                " agent has a budget in money",
+                rule="llm:price",
+                detail=name,
+            )
 
 
 async def _check_fetch(authorizer: Authorizer, caller: Authorization, url: str) -> None:
@@ -194,6 +213,11 @@ def _headers(protocol: VendorProtocol, headers: Mapping[bytes, bytes]) -> list[t
         if name in headers
     ]
     return [*forwarded, (b"accept-encoding", b"identity")]
+
+
+def max_input(request: ModelRequest) -> int:
+    """The bound of its input tokens."""
+    return meter.maximum(request.body, len(encode_body(request.body or {})), request.urls)
 
 
 def mask_body(

@@ -72,10 +72,13 @@ class VendorCall:
 
 @dataclass(slots=True)
 class Usage:
-    """Token counts of the provider; None if unknown. `final`: no further count follows."""
+    """Token counts of the provider; None if unknown. `input` includes `cache_read` and
+    `cache_write`. `final`: no further count follows."""
 
     input: int | None = None
     output: int | None = None
+    cache_read: int = 0
+    cache_write: int = 0
     final: bool = False
 
     def add(self, other: "Usage | None") -> None:
@@ -84,6 +87,8 @@ class Usage:
         if other is not None:
             self.input = _larger(self.input, other.input)
             self.output = _larger(self.output, other.output)
+            self.cache_read = max(self.cache_read, other.cache_read)
+            self.cache_write = max(self.cache_write, other.cache_write)
             self.final = self.final or other.final
 
 
@@ -120,6 +125,9 @@ class VendorProtocol:
     is_usage_only: Callable[[Mapping[str, Any]], bool]  # the event caused by `request_usage`
     format_error: Callable[[int, Reason, str, float], bytes]
     auth_headers: Callable[[str], tuple[tuple[bytes, bytes], ...]]
+    priced: Mapping[
+        str, tuple[str, ...]
+    ]  # members that change the price, with their values at the listed one
     headers: tuple[bytes, ...]  # forwarded besides content-type, accept and user-agent
     query_parameters: tuple[str, ...]  # forwarded parameters
     filter_models: Callable[
@@ -173,6 +181,12 @@ def token_count(value: Any) -> int | None:
         if isinstance(value, int) and not isinstance(value, bool) and value >= 0
         else None
     )
+
+
+def count_at(holder: Mapping[str, Any], member: str, name: str) -> int:
+    """The token count `name` in the object `member`; 0 if there is none."""
+    inner = holder.get(member)
+    return (token_count(inner.get(name)) or 0) if isinstance(inner, dict) else 0
 
 
 def positive_int(body: Mapping[str, Any], name: str) -> int | None:

@@ -41,6 +41,7 @@ COMMAND_HELP: dict[str, str] = {
     "agent": "manage agents: list, show, spawn, stop, logs, attach, revoke",
     "task": "manage tasks: submit, list, show, stop, logs",
     "review": "review changes made by agents: list, show, export, commit, discard",
+    "usage": "show tokens and cost of model calls",
     "approvals": "list and decide pending approvals: list, show, approve, deny",
     "mcp": "serve the box as tools for desktop clients: config",
     "token": "manage API tokens: create, list, revoke",
@@ -50,6 +51,7 @@ COMMAND_HELP: dict[str, str] = {
     "memory": "manage the memory of the box: reembed",
     "state": "manage memory and pods of runs: list, show, reset, prune, adopt",
     "config": "check and inspect the manifest: validate, explain, show, diff",
+    "prices": "write prices of models to the manifest: update",
     "lock": "resolve the packages of the image and write agentbox.lock",
     "fetch": "download locked packages into the Nix store",
     "build": "build the image and load it into the engine",
@@ -75,9 +77,9 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
         "doctor",
         "boot",
     ),
-    "agents": ("run", "agent", "task", "review", "approvals", "mcp"),
+    "agents": ("run", "agent", "task", "review", "usage", "approvals", "mcp"),
     "data": ("secrets", "events", "memory", "state"),
-    "build": ("config", "lock", "fetch", "build", "verify", "render"),
+    "build": ("config", "prices", "lock", "fetch", "build", "verify", "render"),
     "dev": ("fmt", "bench", "test"),
 }
 

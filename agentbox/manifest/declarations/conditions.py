@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from functools import cache
 
+from agentbox.manifest.declarations.key_path import fill_entry, split_names
 from agentbox.manifest.declarations.specs import KeyCondition
 from agentbox.manifest.keys import generic_path, keys
 
@@ -12,12 +13,12 @@ def conditions_of(path: str) -> tuple[KeyCondition, ...]:
     pattern = generic_path(path)
     names = [
         name
-        for name, segment in zip(path.split("."), pattern.split("."), strict=True)
+        for name, segment in zip(split_names(path), split_names(pattern), strict=True)
         if segment == "*"
     ]
     required = conditions().get(pattern, ())
     return (
-        tuple(item._replace(key=item.key.replace("*", names[0], 1)) for item in required)
+        tuple(item._replace(key=fill_entry(item.key, names[0])) for item in required)
         if names
         else required
     )

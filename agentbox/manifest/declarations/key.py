@@ -73,9 +73,17 @@ def table(kind: type, *, doc: str = "", when: When | None = None, inherits: str 
     return field(default_factory=kind, metadata={_DECLARATION: declaration})
 
 
-def entries(doc: str, *, names: Mapping[str, str] | None = None, apply: Apply = "live") -> Any:
-    """Declares a map from names to tables. `apply` is of the presence of an entry in `names`."""
-    declaration = Declaration(doc=doc, names=names or _NOTHING, apply=apply)
+def entries(
+    doc: str,
+    *,
+    names: Mapping[str, str] | None = None,
+    apply: Apply = "live",
+    when: When | None = None,
+) -> Any:
+    """Declares a map from names to tables. `apply` is of the presence of an entry in `names`;
+    `when` applies to all keys of an entry, and `.x` in it is a key of the parent.
+    """
+    declaration = Declaration(doc=doc, names=names or _NOTHING, apply=apply, when=when or _NOTHING)
     return field(default_factory=dict, metadata={_DECLARATION: declaration})
 
 

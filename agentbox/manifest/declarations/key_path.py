@@ -9,6 +9,7 @@ Segment = str | int
 KeyPath = tuple[Segment, ...]
 
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
+_PARTS = re.compile(r'"(?:[^"\\]|\\.)*"|[^."]+')
 
 
 def to_text(path: KeyPath) -> str:
@@ -18,7 +19,24 @@ def to_text(path: KeyPath) -> str:
         if isinstance(segment, int):
             text += f"[{segment}]"
         else:
-            text += ("." if text else "") + (
-                segment if _BARE.fullmatch(segment) else json.dumps(segment, ensure_ascii=False)
-            )
+            text += ("." if text else "") + quoted(segment)
     return text
+
+
+def quoted(name: str) -> str:
+    """A name as it stands in the text form."""
+    return name if _BARE.fullmatch(name) else json.dumps(name, ensure_ascii=False)
+
+
+def fill_entry(text: str, name: str) -> str:
+    """The text form with the first `*`, which stands for a map entry, replaced by a name. Names
+    that contain a `*` are quoted and stay."""
+    parts = _PARTS.findall(text)
+    if "*" in parts:
+        parts[parts.index("*")] = quoted(name)
+    return ".".join(parts)
+
+
+def split_names(text: str) -> list[str]:
+    """The names of a text form without list positions, unquoted; `*` stays as it is."""
+    return [json.loads(part) if part.startswith('"') else part for part in _PARTS.findall(text)]

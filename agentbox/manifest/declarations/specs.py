@@ -10,7 +10,7 @@ from typing import Annotated, Any, NamedTuple, get_args, get_origin
 from agentbox.manifest.declarations.key import Apply, Declaration, Not, declared
 from agentbox.manifest.model import Model, hints_of, plain
 from agentbox.manifest.tables.slots import SlotTable
-from agentbox.manifest.types import Size
+from agentbox.manifest.types import Name, Size
 
 
 class KeyCondition(NamedTuple):
@@ -66,13 +66,16 @@ class TableSpec(NamedTuple):
 
 
 class MapSpec(NamedTuple):
-    """A table whose keys are names. `names`: those allowed, with their texts; empty = all."""
+    """A table whose keys are names. `names`: those allowed, with their texts; empty = all
+    of `name_hint`.
+    """
 
     path: str
     doc: str
     entry: TableSpec
     names: Mapping[str, str]
     apply: Apply
+    name_hint: Any = Name
 
 
 @cache
@@ -123,8 +126,12 @@ def _member(
     conditions = (*when, *_conditions(declaration, table), *_of_slot(kind, item.name, table))
     base = get_args(hint)[0] if get_origin(hint) is Annotated else hint
     if get_origin(base) is Mapping:
-        entry = _table(get_args(base)[1], f"{path}.*", Declaration(), conditions)
-        return MapSpec(path, declaration.doc, entry, declaration.names, declaration.apply)
+        name_hint, kind_of_entry = get_args(base)
+        entry = _table(kind_of_entry, f"{path}.*", Declaration(), conditions)
+        hint_of_name = Name if name_hint is str else name_hint
+        return MapSpec(
+            path, declaration.doc, entry, declaration.names, declaration.apply, hint_of_name
+        )
     if isinstance(base, type) and is_dataclass(base):
         return _table(base, path, declaration, conditions)
     return KeySpec(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Final
 
+from agentbox.manifest.declarations.key_path import fill_entry, split_names
 from agentbox.manifest.features.corpus import skill_names
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.features.ports import ListenerSpec, port_table
@@ -149,7 +150,7 @@ class RuleContext:
         """The value in the file, even if a dependent default hides it; None if absent."""
         self[key]
         node: Any = self.inputs.manifest.written
-        for name in self.path(key).split("."):
+        for name in split_names(self.path(key)):
             node = node.get(name) if isinstance(node, dict) else None
         return node
 
@@ -190,7 +191,7 @@ class RuleContext:
 
     def path(self, key: str) -> str:
         """The key with `*` filled in."""
-        return key.replace("*", self.entry, 1)
+        return fill_entry(key, self.entry) if self.entry else key
 
     def finding(
         self, key: str, *, message: str, remedy: str, related: tuple[str, ...] = ()

@@ -195,6 +195,13 @@ def _bad_pattern(error: ValidatorError) -> Iterator[SchemaError]:
 
 
 def _bad_name(error: ValidatorError) -> Iterator[SchemaError]:
+    if error.schema.get("title") != "name":
+        yield _bad_value_error(
+            error,
+            "is an invalid pattern: use letters, digits and ._*?[]!:/@+-, at most 128",
+            f"Write `[{to_text((*error.path[:-1], 'small-*'))}]`, for example.",
+        )
+        return
     words = re.findall(r"[a-z0-9]+", error.value.lower())
     suggestion = "-".join(words).lstrip("0123456789-")[:32] or "worker"
     yield _bad_value_error(

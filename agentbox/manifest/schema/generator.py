@@ -10,6 +10,7 @@ from functools import cache
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 from agentbox.core.paths import CHECKOUT
+from agentbox.manifest.declarations.key_path import split_names
 from agentbox.manifest.declarations.specs import (
     KeySpec,
     MapSpec,
@@ -17,7 +18,7 @@ from agentbox.manifest.declarations.specs import (
     item_spec,
     manifest_spec,
 )
-from agentbox.manifest.types import Name, Size, SizeText
+from agentbox.manifest.types import Size, SizeText
 
 PUBLISHED: Final = CHECKOUT / "schema/agentbox.schema.json"
 _TYPES: Final = {bool: "boolean", int: "integer", float: "number", str: "string"}
@@ -55,7 +56,7 @@ def properties() -> Iterator[tuple[str, dict[str, Any]]]:
 def schema_at(path: str) -> dict[str, Any] | None:
     """The schema of a real key path, with any entry names; None if it does not exist."""
     node: Any = manifest_schema()
-    for name in path.split("."):
+    for name in split_names(path):
         node = resolve_reference(node)
         node = node.get("properties", {}).get(name) or node.get("additionalProperties")
         if not isinstance(node, dict):
@@ -126,7 +127,11 @@ def _member_schema(
     entry = _table_schema(member.entry, definitions)
     table = {"description": member.doc, "type": "object"}
     if not member.names:
-        return {**table, "propertyNames": type_schema(Name), "additionalProperties": entry}
+        return {
+            **table,
+            "propertyNames": type_schema(member.name_hint),
+            "additionalProperties": entry,
+        }
     name = member.path.rpartition(".")[2]
     definitions[name] = entry
     entries = {

@@ -15,7 +15,7 @@ from agentbox.manifest.declarations.specs import (
     item_spec,
     manifest_spec,
 )
-from agentbox.manifest.types import Name, Size, SizeText
+from agentbox.manifest.types import Size, SizeText
 
 
 def passes_quick_check(written: Mapping[str, Any]) -> bool:
@@ -52,7 +52,7 @@ def _fits_member(
         return _fits_table(value, member)
     if isinstance(member, MapSpec):
         return isinstance(value, dict) and all(
-            (name in member.names if member.names else _fits(name, Name))
+            (name in member.names if member.names else _fits(name, member.name_hint))
             and _fits_table(entry, member.entry)
             for name, entry in value.items()
         )

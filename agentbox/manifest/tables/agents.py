@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.manifest.amounts import MoneyOrNone
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import ENABLED, Not, key, table
 from agentbox.manifest.tables.limits import LimitsTable
@@ -34,6 +35,9 @@ class ModelBudgetTable:
         2, "live", doc="Calls in flight.", unit="calls"
     )
     weight: Annotated[int, Range(1, 100)] = key(1, "live", doc="Share in the fair queue.")
+    max_cost: MoneyOrNone = key(
+        "", "live", doc='Money in one window, in the currency of [cost]; "" = no bound.'
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,11 +1,29 @@
 """[providers.<name>]: model endpoints. Only the gateway reads the credentials."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.manifest.amounts import Money, MoneyOrNone
 from agentbox.manifest.declarations.constraints import Range, Unique
-from agentbox.manifest.declarations.key import ENABLED, key
+from agentbox.manifest.declarations.key import ENABLED, entries, key
 from agentbox.manifest.types import Env, Glob, HttpUrl
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelPriceTable:
+    """Prices of the models that the pattern matches, for a million tokens, in the currency of
+    `[cost]`. Of several patterns that match a model, the longest counts.
+    """
+
+    input: Money = key("0", "live", required=True, doc="Input that is not cached.")
+    output: Money = key("0", "live", required=True, doc="Output, thinking included.")
+    cache_read: MoneyOrNone = key(
+        "", "live", doc='Input that was read from the cache of the provider; "" = as `input`.'
+    )
+    cache_write: MoneyOrNone = key(
+        "", "live", doc='Input that was written to the cache; "" = as `input`.'
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,4 +54,7 @@ class ProviderTable:
     )
     timeout_seconds: Annotated[int, Range(5, 3600)] = key(
         600, "live", doc="One call.", when=ENABLED
+    )
+    prices: Mapping[Glob, ModelPriceTable] = entries(
+        "Prices by model. `agentbox prices update` writes them.", when=ENABLED
     )

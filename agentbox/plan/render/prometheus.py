@@ -42,6 +42,11 @@ _ATTACK = (
     '(agentbox_denied_total{{{box},class="attack"}} unless '
     'agentbox_denied_total{{{box},class="attack"}} offset 10m) > 0)'
 )
+# A tenth of `max_cost`: used and left together are all of it.
+_BUDGET_LOW = (
+    'agentbox_model_budget_cost_micros{{{box},state="left"}} / on (job, box, agent) '
+    "sum by (job, box, agent) (agentbox_model_budget_cost_micros{{{box}}}) < 0.1"
+)
 ALERTS = (
     Alert(
         "AgentboxDown",
@@ -140,6 +145,15 @@ ALERTS = (
         "warning",
         "{{ $labels.box }} could not search a text for secrets (slot {{ $labels.slot }})",
         "agentbox logs management-api",
+    ),
+    Alert(
+        "AgentboxBudgetLow",
+        _BUDGET_LOW,
+        "0m",
+        "warning",
+        "agent {{ $labels.agent }} of {{ $labels.box }} has {{ $value | humanizePercentage }} of "
+        "its money left",
+        "agentbox usage --by agent; raise agents.NAME.llm.max_cost, or stop the agent",
     ),
     Alert(
         "AgentboxPostureDrift",

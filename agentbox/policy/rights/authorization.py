@@ -31,13 +31,16 @@ class Right:
 
 @dataclass(frozen=True, kw_only=True)
 class Budget:
-    """Model budget of an agent per window (`agents.<name>.llm`); part of its parent's."""
+    """Model budget of an agent per window (`agents.<name>.llm`); part of its parent's. `max_cost`
+    in micro-units of the currency, None = no bound.
+    """
 
     max_tokens: int
     max_calls: int
     window_seconds: int
     max_concurrent: int
     weight: int
+    max_cost: int | None = None
 
 
 @dataclass(frozen=True, kw_only=True)

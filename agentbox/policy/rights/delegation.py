@@ -179,6 +179,7 @@ def _limit_budget(child: Budget | None, parent: Budget | None) -> Budget | None:
         window_seconds=max(child.window_seconds, parent.window_seconds),
         max_concurrent=min(child.max_concurrent, parent.max_concurrent),
         weight=min(child.weight, parent.weight),
+        max_cost=_minimum(child.max_cost, parent.max_cost),
     )
 
 

@@ -3,9 +3,9 @@ across restarts.
 
 Commands are datagrams on a Unix socket: the fields of `watchdog.TreeLimits` with four descriptors
 (control, stdin, stdout, stderr). The launch itself goes to the reaper over the control socket.
-Replies: `{number, clean, peaks}` when a reaper has exited and its tree is gone, `{number, peaks}`
-while they grow, `{number, breach}` and `{number, warning}` with limit, observed and cap. Closing
-the socket ends everything.
+Replies: `{number, clean, peaks, cpu_seconds}` when a reaper has exited and its tree is gone,
+`{number, peaks}` while they grow, `{number, breach}` and `{number, warning}` with limit, observed
+and cap. Closing the socket ends everything.
 """
 
 import contextlib
@@ -160,7 +160,7 @@ class LauncherLoop:
     def _reap_children(self) -> None:
         with contextlib.suppress(ChildProcessError):
             while True:
-                pid, status = os.waitpid(-1, os.WNOHANG)
+                pid, status, usage = os.wait4(-1, os.WNOHANG)
                 if pid == 0:
                     return
                 if pid == self.disk.pid:
@@ -173,7 +173,11 @@ class LauncherLoop:
                     if status:  # the reaper was killed: its children are ours now
                         tree.kill_children(keep={*self.trees, self.disk.pid, self.prefork_pool.pid})
                     peaks = self.watchdog.final_peaks(pid)
-                    self._send({"number": limits.number, "clean": status == 0, "peaks": peaks})
+                    cpu = (
+                        usage.ru_utime + usage.ru_stime
+                    )  # of everything that the reaper waited for
+                    ended = {"clean": status == 0, "peaks": peaks, "cpu_seconds": cpu}
+                    self._send({"number": limits.number, **ended})
 
     def _poll_trees(self) -> None:
         for pid, kind, breach in self.watchdog.poll(self.trees):

@@ -1,13 +1,16 @@
 """The limit readings of one agent that the launcher reports to the host."""
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Final
 
 from agentbox.policy.limits.gauge import Breach
 
+CPU_SECONDS: Final = "cpu_seconds"
+"""Beside the peaks: CPU time of all ended runs together, their reapers included."""
+
 
 class LimitReadings:
-    """`peaks` by limit; `breach`: the first limit that was exceeded."""
+    """`peaks` by limit, and CPU_SECONDS; `breach`: the first limit that was exceeded."""
 
     def __init__(self) -> None:
         self.peaks: dict[str, float] = {}
@@ -17,8 +20,11 @@ class LimitReadings:
 
     def store_peaks_in(self, peaks: dict[str, float]) -> None:
         """Stores the peaks in that mapping from now on, which may have peaks of an earlier run."""
+        cpu_seconds = self.peaks.pop(CPU_SECONDS, 0)
         for limit, peak in self.peaks.items():
             peaks[limit] = max(peak, peaks.get(limit, 0))
+        if cpu_seconds:
+            peaks[CPU_SECONDS] = peaks.get(CPU_SECONDS, 0) + cpu_seconds
         self.peaks = peaks
 
     def on_warning(self, callback: Callable[[Breach], None]) -> None:
@@ -31,6 +37,8 @@ class LimitReadings:
         """Handles a message of the launcher: peaks, a warning, a breach, or something else."""
         for limit, peak in message.get("peaks", {}).items():
             self.peaks[limit] = max(peak, self.peaks.get(limit, 0))
+        if CPU_SECONDS in message:
+            self.peaks[CPU_SECONDS] = self.peaks.get(CPU_SECONDS, 0) + message[CPU_SECONDS]
         for kind in ("breach", "warning"):
             if kind in message:
                 self._record(kind, Breach(**message[kind]))

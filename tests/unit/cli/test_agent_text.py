@@ -22,6 +22,7 @@ COMMANDS = {
     "agent list": TEXT, "agent show": TEXT, "agent spawn": TEXT, "agent stop": TEXT, "agent logs": BYTES, "agent attach": BYTES,
     "agent revoke": TEXT, "task submit": TEXT, "task list": TEXT, "task show": TEXT, "task stop": TEXT, "task logs": BYTES,
     "review list": TEXT, "review show": TEXT, "review export": TEXT, "review commit": TEXT, "review discard": TEXT,
+    "usage": TEXT, "prices update": NONE,
     "approvals list": TEXT, "approvals show": TEXT, "approvals approve": TEXT, "approvals deny": TEXT,
     "mcp config": NONE, "token create": NONE, "token list": NONE, "token revoke": NONE,
     "secrets set": NONE, "secrets list": NONE, "secrets remove": NONE, "state list": TEXT, "state show": TEXT, "state prune": TEXT, "state reset": TEXT, "state adopt": TEXT,

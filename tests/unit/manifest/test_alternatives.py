@@ -7,6 +7,7 @@ import tomli_w
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.alternatives import alternative_values, with_value
+from agentbox.manifest.declarations.key_path import split_names
 from agentbox.manifest.keys import effective_values, flatten
 from agentbox.manifest.load import load, parse
 
@@ -21,7 +22,7 @@ def test_the_first_other_value(path: str) -> None:
     assert other != VALUES[path]
     document = tomllib.loads(FULL.read_text())
     table = document
-    *parents, name = path.split(".")
+    *parents, name = split_names(path)
     for parent in parents:
         table = table.setdefault(parent, {})
     stem, _, kind = name.rpartition("_")

@@ -58,6 +58,8 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "mesh.*": ("agentbox/mesh", "agentbox/api", "agentbox/plan/secrets.py"),
     "sovereign_mesh.*": ("config/features",),
+    "providers.*.prices.*": ("agentbox/policy/cost.py",),
+    "cost.*": ("agentbox/gateway",),
     "providers.*": ("agentbox/gateway", "agentbox/agents"),
     "privacy.policy.outbound": ("agentbox/gateway/llm", "agentbox/policy/redaction"),
     "privacy.policy.*": ("agentbox/adapters", "agentbox/policy/redaction"),

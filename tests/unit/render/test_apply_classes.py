@@ -17,6 +17,7 @@ from agentbox.core.paths import CHECKOUT
 from agentbox.host.image.oci.config import image_config
 from agentbox.host.packages.lock_inputs import lock_inputs
 from agentbox.manifest.alternatives import alternative_values
+from agentbox.manifest.declarations.key_path import split_names
 from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.keys import apply_class, effective_values
 from agentbox.manifest.load import Manifest, parse
@@ -46,7 +47,7 @@ def document_with(path: str, value: Any = None) -> dict[str, Any]:
     """The manifest of every key with one of them set (None: absent), and its partner of an `_env` and `_file` pair absent."""
     document = copy.deepcopy(MANY)
     table = document
-    *parents, name = path.split(".")
+    *parents, name = split_names(path)
     for parent in parents:
         table = table.setdefault(parent, {})
     table.pop(partner(name), None)

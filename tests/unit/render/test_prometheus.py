@@ -40,6 +40,7 @@ _BENIGN = 'agentbox_denied_total{agent="builder",class="benign",layer="reaper",r
 _ATTACK = 'agentbox_denied_total{agent="builder",class="attack",layer="reaper",rule="ptrace"}'
 _HEALTH = 'agentbox_adapter_health{slot="pods",impl="local-fs"}'
 _HEALTH_OFF = 'agentbox_adapter_health{slot="pods",impl="off"}'
+_MONEY = 'agentbox_model_budget_cost_micros{agent="builder",'
 CASES = {
     "AgentboxDown": Case({"up": "0x20"}, {"up": "1x20"}, {}, "agentbox does not answer scrapes"),
     "AgentboxNotReady": Case(
@@ -97,6 +98,12 @@ CASES = {
         {'agentbox_redaction_failures_total{slot="memory",policy="strict"}': "2x20"},
         {"slot": "memory", "policy": "strict"},
         "agentbox could not search a text for secrets (slot memory)",
+    ),
+    "AgentboxBudgetLow": Case(
+        {_MONEY + 'state="used"}': "19x20", _MONEY + 'state="left"}': "1x20"},
+        {_MONEY + 'state="used"}': "18x20", _MONEY + 'state="left"}': "2x20"},
+        {"agent": "builder"},
+        "agent builder of agentbox has 5% of its money left",
     ),
     "AgentboxPostureDrift": Case(
         {'agentbox_posture_drift{control="seccomp"}': "1x20"},

@@ -41,8 +41,17 @@ _TOP_LEVEL_MEMBERS: Final = frozenset(
         "stream",
         "max_tokens",
         "thinking",
+        "service_tier",
+        "speed",
+        "inference_geo",
     )
 )
+# Members that make a call cost more or less than the listed price.
+_PRICED: Final = {
+    "service_tier": ("auto", "standard_only"),
+    "speed": ("standard",),
+    "inference_geo": ("global",),
+}
 _FORBIDDEN_BLOCKS: Final = ("container_upload", "mcp_tool_use", "mcp_tool_result")
 _TYPES: Final = {
     "invalid": "invalid_request_error",
@@ -136,6 +145,8 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
     return Usage(
         input_tokens,
         token_count(reported.get("output_tokens")),
+        cache_read=token_count(reported.get("cache_read_input_tokens")) or 0,
+        cache_write=token_count(reported.get("cache_creation_input_tokens")) or 0,
         final=document.get("type") in ("message", "message_delta"),
     )
 
@@ -167,6 +178,7 @@ ANTHROPIC: Final = VendorProtocol(
     is_usage_only=is_usage_only,
     format_error=format_error,
     auth_headers=auth_headers,
+    priced=_PRICED,
     headers=(b"anthropic-version", b"anthropic-beta"),
     query_parameters=("beta", "limit", "after_id", "before_id"),
     filter_models=filter_models,

@@ -24,6 +24,8 @@ from agentbox.gateway.llm.vendor_protocol import (
 _CALL: Final = re.compile(r"(v1|v1beta)/models/([A-Za-z0-9._-]{1,200})(?::([A-Za-z]{1,32}))?")
 _LIST: Final = re.compile(r"(v1|v1beta)/models")
 _CLIENT_TOOLS: Final = ("function_declarations", "computer_use")
+# Members that make a call cost more or less than the listed price.
+_PRICED: Final = {"serviceTier": ("standard", "flex"), "service_tier": ("standard", "flex")}
 _STATUS: Final = {
     "invalid": "INVALID_ARGUMENT",
     "token": "UNAUTHENTICATED",
@@ -160,7 +162,8 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
         isinstance(row, dict) and row.get("finishReason")
         for row in document.get("candidates") or ()
     )
-    return Usage(input_tokens, output, final=finished)
+    cached = token_count(metadata.get("cachedContentTokenCount")) or 0
+    return Usage(input_tokens, output, cache_read=cached, final=finished)
 
 
 def is_usage_only(_document: Mapping[str, Any]) -> bool:
@@ -204,6 +207,7 @@ GEMINI: Final = VendorProtocol(
     is_usage_only=is_usage_only,
     format_error=format_error,
     auth_headers=auth_headers,
+    priced=_PRICED,
     headers=(),
     query_parameters=("alt", "pageSize", "pageToken"),
     filter_models=filter_models,

@@ -15,6 +15,7 @@ from agentbox.gateway.llm.vendor_protocol import (
     VendorCall,
     VendorProtocol,
     check_spelling,
+    count_at,
     forbidden_content,
     is_present,
     objects,
@@ -75,8 +76,11 @@ _TOP_LEVEL_MEMBERS: Final = frozenset(
         "max_tokens",
         "max_completion_tokens",
         "max_output_tokens",
+        "service_tier",
     )
 )
+# Members that make a call cost more or less than the listed price.
+_PRICED: Final = {"service_tier": ("auto", "default", "flex")}
 _REFERENCE_MEMBERS: Final = ("file_id", "container_id", "server_url", "connector_id")
 _ITEM_MEMBERS: Final = frozenset(
     (*_REFERENCE_MEMBERS, "type", "tools", "image_url", "file_url", "video_url", "audio_url")
@@ -215,7 +219,13 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
         return None
     input_tokens = token_count(reported.get("prompt_tokens", reported.get("input_tokens")))
     output_tokens = token_count(reported.get("completion_tokens", reported.get("output_tokens")))
-    return Usage(input_tokens, output_tokens if output_tokens is not None else 0, final=True)
+    details = "prompt_tokens_details" if "prompt_tokens" in reported else "input_tokens_details"
+    return Usage(
+        input_tokens,
+        output_tokens if output_tokens is not None else 0,
+        cache_read=count_at(reported, details, "cached_tokens"),
+        final=True,
+    )
 
 
 def is_usage_only(document: Mapping[str, Any]) -> bool:
@@ -250,6 +260,7 @@ OPENAI: Final = VendorProtocol(
     is_usage_only=is_usage_only,
     format_error=format_error,
     auth_headers=auth_headers,
+    priced=_PRICED,
     headers=(b"openai-beta",),
     query_parameters=(),
     filter_models=filter_models,

@@ -10,7 +10,7 @@ from agentbox.manifest.tables.limits import LimitsTable
 from agentbox.policy.patterns.scopes import SCOPES
 
 _LIMITS = tuple(item.name for item in fields(LimitsTable))
-_LLM = ("max_tokens", "max_calls", "window_seconds", "max_concurrent")
+_LLM = ("max_tokens", "max_calls", "window_seconds", "max_concurrent", "max_cost")
 
 CODE, SINCE = "E304", "0.1"
 TITLE = "child wider than its parent"
@@ -94,12 +94,19 @@ def _excess(context: RuleContext, child: str) -> Iterator[str]:
 
 
 def _budget(context: RuleContext, child_key: str) -> Iterator[str]:
-    """Tokens and calls per second of the window, and concurrent calls."""
+    """Tokens, calls and money per second of the window, and concurrent calls. A child without a
+    bound in money has that of its parent."""
     windows = context[f"{child_key}.llm.window_seconds"], context["agents.*.llm.window_seconds"]
     for name in ("max_tokens", "max_calls"):
         value, bound = context[f"{child_key}.llm.{name}"], context[f"agents.*.llm.{name}"]
         if value * windows[1] > bound * windows[0]:
             yield f"llm.{name} {value} in {windows[0]} s over {bound} in {windows[1]} s"
+    cost, cap = context[f"{child_key}.llm.max_cost"], context["agents.*.llm.max_cost"]
+    if cost and cap:
+        from agentbox.policy.cost import to_micros  # most manifests have no budget in money
+
+        if to_micros(cost) * windows[1] > to_micros(cap) * windows[0]:
+            yield f"llm.max_cost {cost} in {windows[0]} s over {cap} in {windows[1]} s"
     value, bound = (
         context[f"{child_key}.llm.max_concurrent"],
         context["agents.*.llm.max_concurrent"],

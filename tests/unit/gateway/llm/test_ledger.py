@@ -11,8 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.model_gateway import BUDGET, ModelAuthorizer
 
-from agentbox.gateway.llm.ledger import MIN_OUTPUT, BudgetLedger, Reservation
+from agentbox.gateway.llm.budget_limits import MIN_OUTPUT
+from agentbox.gateway.llm.ledger import BudgetLedger
+from agentbox.gateway.llm.reservation import Reservation, Settlement
 from agentbox.gateway.llm.vendor_protocol import ModelGatewayError
+from agentbox.policy.cost import TokenCounts
 from agentbox.policy.rights.authorization import Authorization, Budget
 
 SMALL = Budget(max_tokens=1000, max_calls=5, window_seconds=100, max_concurrent=4, weight=1)
@@ -20,6 +23,11 @@ SMALL = Budget(max_tokens=1000, max_calls=5, window_seconds=100, max_concurrent=
 
 def coder(budget: Budget = SMALL) -> Authorization:
     return ModelAuthorizer().add_agent("coder", budget=budget)
+
+
+def used(tokens: int) -> Settlement:
+    """What a call used of tokens, without a price."""
+    return Settlement(tokens=TokenCounts(output=tokens), cost=None)
 
 
 class Clock:
@@ -38,10 +46,10 @@ async def test_the_cap_is_lowered_to_what_is_left_and_set_where_absent(tmp_path:
     assert (held.tokens, held.output) == (1000, 900)
     with pytest.raises(ModelGatewayError, match="reserved by calls in flight"):
         await ledger.reserve(coder(), 100, 50, 1)
-    ledger.finalise(held, 300)
+    ledger.finalise(held, used(300))
     again = await ledger.reserve(coder(), 100, 50, 2)
     assert (again.tokens, again.output) == (200, 100)
-    ledger.finalise(again, 150)
+    ledger.finalise(again, used(150))
     assert ledger.accounts["coder"].tokens == 450
     await ledger.close()
 
@@ -51,14 +59,14 @@ async def test_over_budget_says_when_the_window_ends(tmp_path: Path) -> None:
     clock = Clock()
     ledger = BudgetLedger(tmp_path, clock)
     await ledger.open()
-    ledger.finalise(await ledger.reserve(coder(), 0, 990, 1), 990)
+    ledger.finalise(await ledger.reserve(coder(), 0, 990, 1), used(990))
     clock.now += 40
     with pytest.raises(ModelGatewayError) as told:
         await ledger.reserve(coder(), 0, MIN_OUTPUT, 1)
     assert (told.value.rule, told.value.retry_after) == ("budget:tokens", 60)
     clock.now += 60
     for _ in range(5):
-        ledger.finalise(await ledger.reserve(coder(), 1, 10, 1), 1)
+        ledger.finalise(await ledger.reserve(coder(), 1, 10, 1), used(1))
     with pytest.raises(ModelGatewayError) as told:
         ledger.check(coder(), 1, 1)
     assert told.value.rule == "budget:calls"
@@ -69,7 +77,7 @@ async def test_a_restart_and_a_new_generation_find_what_was_spent(tmp_path: Path
     """The account belongs to the name: another id and generation change nothing, and a killed call stays charged."""
     ledger = BudgetLedger(tmp_path)
     await ledger.open()
-    ledger.finalise(await ledger.reserve(coder(), 0, 600, 1), 600)
+    ledger.finalise(await ledger.reserve(coder(), 0, 600, 1), used(600))
     await ledger.reserve(
         coder(), 0, 100, 1
     )  # in flight when the gateway is killed: its worst case stays charged
@@ -89,7 +97,7 @@ async def test_a_child_spends_what_is_its_parent_s(tmp_path: Path) -> None:
     grandchild = authorizations.add_agent("helper", budget=BUDGET, parent=child)
     ledger = BudgetLedger(tmp_path)
     await ledger.open()
-    ledger.finalise(await ledger.reserve(grandchild, 0, 700, 1), 700)
+    ledger.finalise(await ledger.reserve(grandchild, 0, 700, 1), used(700))
     assert (await ledger.reserve(child, 0, None, 1)).output == 300
     with pytest.raises(ModelGatewayError):
         await ledger.reserve(parent, 0, 100, 1)
@@ -146,7 +154,7 @@ async def _play(directory: Path, steps: list[tuple[object, ...]]) -> None:
                 continue
         elif name == "settle" and held:
             one = held.pop(int(str(values[0])) % len(held))
-            ledger.finalise(one, round(one.tokens * float(str(values[1]))))
+            ledger.finalise(one, used(round(one.tokens * float(str(values[1])))))
         elif name == "tick":
             clock.now += float(str(values[0]))
         elif name == "restart":

@@ -256,11 +256,18 @@ def _format_grant(grant: Mapping[str, Any]) -> str:
 def _format_budget_use(budget: Mapping[str, Any]) -> str:
     if not budget:
         return ""
-    parts = (
+    from agentbox.policy.cost import to_decimal
+
+    parts = [
         f"{name} {usage['used']} of {usage['cap']}, {usage['left']} left"
         for name, usage in budget.items()
         if name in ("tokens", "calls")
-    )
+    ]
+    money = budget.get("cost")
+    if money is not None:
+        cap = "no bound of its own" if money["cap"] is None else to_decimal(money["cap"])
+        used, left = to_decimal(money["used"]), to_decimal(money["left"])
+        parts.append(f"cost {used} of {cap}, {left} left")
     return "; ".join(
         (*parts, f"window ends {budget['resets_at'] or 'a while after the next call'}")
     )

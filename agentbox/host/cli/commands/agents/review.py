@@ -18,6 +18,7 @@ from agentbox.host.cli.commands.agents.review_commits import (
 )
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import Output, pluralize
+from agentbox.host.cli.usage_text import models_line, run_line
 
 _KINDS = ("added", "modified", "deleted")
 
@@ -206,6 +207,10 @@ def _print_header(out: Output, page: Mapping[str, Any]) -> None:
     )
     out.line(f"digest {summary['digest']}")
     out.line(_format_counts(summary))
+    if usage := run_line(summary["usage"]):
+        out.line(f"used {usage}")
+    if summary["models"] is not None:
+        out.line(f"models {models_line(summary['models'])}")
     for skipped in page["left_out"]:
         out.line(
             f"skipped: {escape_invisible(skipped['path'])}: {escape_invisible(skipped['why'])}"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -12,6 +13,7 @@ from agentbox.core.errors import ExitCode
 from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.agent_output import AgentOutput
 from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.usage_text import models_line, run_line
 
 if TYPE_CHECKING:
     from agentbox.contracts.task_records import Task
@@ -129,9 +131,17 @@ def _wait_until_ended(cli: CliContext, task_id: str) -> Task:
         return next(item for item in client.task_logs(task_id) if isinstance(item, Task))
 
 
+_USAGE: Final[Mapping[str, Callable[[Mapping[str, Any]], str]]] = {
+    "usage": run_line,
+    "models": models_line,
+}
+
+
 def _print_task(cli: CliContext, task: Task) -> None:
     cli.out.document(task.to_wire())
     for name, value in task.to_wire().items():
         if value not in (None, {}):
             text = " ".join(value) if isinstance(value, (list, tuple)) else str(value)
+            if name in _USAGE:
+                text = _USAGE[name](value)
             cli.out.line(f"{name:<11} {escape_invisible(text)}")

@@ -1,0 +1,1 @@
+"""Prices of models from a maintained table, for the manifest."""
