@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 
-from agentbox.manifest.features.presets import presets
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.context import RuleContext
 
@@ -47,7 +46,10 @@ def check(context: RuleContext) -> Iterator[Finding]:
     name = context["agents.*.preset"]
     if not context["agents.*.enabled"] or not name:
         return
-    kinds = " or ".join(presets()[name].provider_kinds)
+    from agentbox.manifest.features.presets import presets  # most manifests have no preset
+
+    supported = presets()[name].provider_kinds
+    kinds = " or ".join(supported)
     provider = context["agents.*.provider"]
     if not provider:
         yield context.finding(
@@ -57,7 +59,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
         )
     elif (
         context.has("providers", provider)
-        and (kind := context[f"providers.{provider}.kind"]) not in presets()[name].provider_kinds
+        and (kind := context[f"providers.{provider}.kind"]) not in supported
     ):
         yield context.finding(
             "agents.*.preset",
