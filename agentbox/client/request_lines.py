@@ -175,6 +175,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
         RequestLine("adopt_state", "POST", "/v1/states", (), False, "adopt", False),
         RequestLine("show_state", "GET", "/v1/states/{id}", (), False, "show", True),
         RequestLine("remove_state", "DELETE", "/v1/states/{id}", (), False, "remove", False),
+        RequestLine("list_skills", "GET", "/v1/skills", (), False, "list_skills", True),
         RequestLine("list_tokens", "GET", "/v1/tokens", (), False, "list_tokens", True),
         RequestLine("create_token", "POST", "/v1/tokens", (), False, "create", False),
         RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),

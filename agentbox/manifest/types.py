@@ -96,6 +96,16 @@ BoxPath = Annotated[
     ),
     Pattern(f"^$|{_PATH}"),
 ]
+RelativePath = Annotated[
+    str,
+    TypeInfo(
+        "relative_path",
+        "A normalised path below the folder of the manifest.",
+        "a path below the folder of the manifest",
+        '"skills"',
+    ),
+    Pattern(r"^(?!\.{1,2}(/|$))[A-Za-z0-9._-]{1,64}(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]{1,64}){0,15}$"),
+]
 HttpUrl = Annotated[
     str,
     TypeInfo(

@@ -27,6 +27,7 @@ _TITLES = {
     "reviews": "Reviews",
     "approvals": "Approvals",
     "states": "States",
+    "skills": "Skills",
     "tokens": "Tokens",
     "mesh": "Mesh",
 }

@@ -48,6 +48,7 @@ def resolve_policy(draft: Draft, inputs: AdmissionInputs) -> Draft:
             provider=table.provider,
             approval_required=table.approval_required,
             children=table.children,
+            skills=table.skills,
             env=table.env,
             workspace_dir=table.workspace_dir,
             restart=dict(vars(table.restart)),

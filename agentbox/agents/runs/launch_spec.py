@@ -16,6 +16,7 @@ from agentbox.agents.runs.confinement import (
     resolve_program,
     workspace_path,
 )
+from agentbox.agents.runs.skill_links import link_skills
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, open_directory
 from agentbox.core.slot_errors import SpawnError
 from agentbox.policy.rights import gateway_environment
@@ -34,6 +35,7 @@ def build_launch(
     directory = resolve_in_box(config.paths, home.agent_dir(config.paths, entry.agent_id))
     try:
         home_dir, temp = home.create(directory)
+        link_skills(home_dir, config.paths.skills, _skills(entry, config))
         workspace = workspace_path(entry, config) if branch is None else branch.work
         os.close(
             open_directory(
@@ -83,6 +85,11 @@ def build_launch(
         tmp=limits.tmp or 0,
         branch_disk=_disk_capacity(limits.branch_disk, branch),
     )
+
+
+def _skills(entry: AgentRecord, config: HostConfig) -> list[str]:
+    """The names of the skills that it is told of."""
+    return [row.name for row in config.skills.selected(entry.grant_set.skills)]
 
 
 def _disk_capacity(limit: int | None, branch: Branch | None) -> int:

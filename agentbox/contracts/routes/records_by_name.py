@@ -12,6 +12,7 @@ from agentbox.contracts import (
     mesh,
     orchestrator,
     reviews,
+    skills,
     states,
     tokens,
 )
@@ -25,7 +26,19 @@ from agentbox.contracts.task_records import Submitted, Task
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record, record
 
-_MODULES = (beads, memory, events, orchestrator, tokens, mesh, reviews, approvals, states, box)
+_MODULES = (
+    beads,
+    memory,
+    events,
+    orchestrator,
+    tokens,
+    mesh,
+    reviews,
+    approvals,
+    states,
+    skills,
+    box,
+)
 
 
 @record

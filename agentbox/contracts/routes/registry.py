@@ -23,6 +23,7 @@ _MODULES: Final = (
     "reviews",
     "approvals",
     "states",
+    "skills",
     "tokens",
     "mesh",
 )

@@ -21,6 +21,7 @@ from agentbox.gateway.agent_api.errors import (
     METHOD_NOT_FOUND,
     AgentApiError,
 )
+from agentbox.gateway.agent_api.skills import EXTENSION, MCP_METHODS
 from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
 from agentbox.policy.rights.authorization import Authorization
 
@@ -74,10 +75,15 @@ class McpEndpoint:
         if method == "tools/list":
             with self._agent_api.rate_limit.acquire(caller.agent_id):
                 return {"tools": [_describe_tool(tool) for tool in self._allowed_tools(caller)]}
+        if method in MCP_METHODS:
+            with self._agent_api.rate_limit.acquire(caller.agent_id):
+                return MCP_METHODS[method](self._agent_api.skills, caller, arguments)
         if method == "tools/call":
             return await self._call_tool(caller, arguments)
         raise AgentApiError(
-            METHOD_NOT_FOUND, "unknown method: this server supports tools only", "not-found"
+            METHOD_NOT_FOUND,
+            "unknown method: this server has tools, resources and skills",
+            "not-found",
         )
 
     def _allowed_tools(self, caller: Authorization) -> list[Tool]:
@@ -113,10 +119,15 @@ def _initialize_result(params: dict[str, Any]) -> dict[str, Any]:
     requested = params.get("protocolVersion")
     return {
         "protocolVersion": requested if requested in VERSIONS else VERSIONS[0],
-        "capabilities": {"tools": {"listChanged": False}},
+        "capabilities": {
+            "tools": {"listChanged": False},
+            "resources": {"listChanged": False, "subscribe": False},
+            "extensions": {EXTENSION: {}},
+        },
         "serverInfo": {"name": "agentbox", "version": __version__},
         "instructions": "Beads are work items, pods are files, memory holds searchable notes. "
-        "Everything belongs to this agent.",
+        "Everything belongs to this agent. Skills are instructions for kinds of work: skill_list "
+        "shows them, skill_read returns one.",
     }
 
 

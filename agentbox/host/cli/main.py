@@ -49,6 +49,7 @@ COMMAND_HELP: dict[str, str] = {
     "memory": "manage the memory of the box: reembed",
     "state": "manage memory and pods of runs: list, show, reset, prune, adopt",
     "config": "check and inspect the manifest: validate, explain, show, diff",
+    "skills": "manage the skills of the image: list, show, check, add, remove",
     "lock": "resolve the packages of the image and write agentbox.lock",
     "fetch": "download locked packages into the Nix store",
     "build": "build the image and load it into the engine",
@@ -76,7 +77,7 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
     ),
     "agents": ("run", "agent", "task", "review", "approvals"),
     "data": ("secrets", "events", "memory", "state"),
-    "build": ("config", "lock", "fetch", "build", "verify", "render"),
+    "build": ("config", "skills", "lock", "fetch", "build", "verify", "render"),
     "dev": ("fmt", "bench", "test"),
 }
 

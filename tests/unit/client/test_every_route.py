@@ -26,7 +26,7 @@ METHODS = {
     "list_reviews": "reviews.list", "show_review": "reviews.show", "commit_review": "reviews.commit",
     "discard_review": "reviews.discard", "list_approvals": "approvals.list", "get_approval": "approvals.get",
     "list_states": "states.list", "adopt_state": "states.adopt", "show_state": "states.show", "remove_state": "states.remove",
-    "decide_approval": "approvals.decide", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
+    "decide_approval": "approvals.decide", "list_skills": "skills.list", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
 }  # fmt: skip
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from agentbox.manifest.features.corpus import corpus_dir, select_skills, skill_names
 from agentbox.manifest.features.loader import load_features
+from agentbox.manifest.skills.corpus import corpus_dir, select_skills, skill_names
 
 SKILLS = sorted(corpus_dir().glob("*/SKILL.md"))
 # What the packages of the features core and build bring besides `commands`: coreutils, findutils, sed, mawk, the shell.

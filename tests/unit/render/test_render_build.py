@@ -11,6 +11,7 @@ from support.plans import SYSTEM, manifest_bytes
 from agentbox.core.canonical import digest
 from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.features.loader import UNGATED, load_features
+from agentbox.manifest.skills.corpus import shipped_digests
 from agentbox.plan.lockfile.model import DebEntry, Lock, WheelEntry
 from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
@@ -32,6 +33,7 @@ def _lock() -> Lock:
         python="3.13",
         systems=(SYSTEM,),
         features=UNGATED,
+        skills=shipped_digests(),
         debian={
             "amd64": tuple(
                 DebEntry(

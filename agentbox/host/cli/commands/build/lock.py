@@ -80,8 +80,14 @@ def _update_lock(
     cli: CliContext, path: Path, inputs: LockInputs, upgrade: list[str] | None
 ) -> None:
     from agentbox.host.packages.python.host_requirements import update_files
-    from agentbox.host.packages.relock import relock
+    from agentbox.host.packages.relock import pin_skills, relock
 
+    if upgrade is None and (changed := pin_skills(path, inputs)):
+        cli.out.document(
+            {"lock": str(path), "systems": inputs.systems, "changes": [], "written": [path.name]}
+        )
+        cli.out.line(f"{changed}; every package stays as it was locked")
+        return
     progress = cli.out.progress()
     with host_cache() as cache:
         update = relock(path, inputs, cache=cache, progress=progress, upgrade=upgrade)
