@@ -10,7 +10,7 @@ from agentbox.core.paths import CHECKOUT
 from agentbox.core.progress import Progress
 from agentbox.host.packages.changes import LockChanges
 from agentbox.host.packages.errors import NotServedError
-from agentbox.host.packages.lock_inputs import lock_inputs
+from agentbox.host.packages.lock_inputs import lock_inputs, manifest_skills
 from agentbox.host.packages.relock import (
     LOCK_NAME,
     check_inputs,
@@ -113,6 +113,7 @@ class LockEnsurer:
             self.manifest,
             lock=path,
             systems=() if configured else (self.system,),
+            skills=manifest_skills(self.manifest),
             checkout=self.checkout,
         )
 

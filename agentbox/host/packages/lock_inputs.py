@@ -14,6 +14,7 @@ from agentbox.manifest.load import Manifest
 from agentbox.manifest.skills.corpus import (
     digests,
     manifest_directories,
+    shipped_digests,
     shipped_folders,
     skill_folders,
 )
@@ -42,12 +43,15 @@ def lock_inputs(
     lock: Path | None = None,
     systems: Sequence[str] = (),
     features: Mapping[str, Feature] | None = None,
+    skills: Mapping[str, str] | None = None,
     checkout: Path = CHECKOUT,
 ) -> LockInputs:
     """Return what the manifest requires, for its systems and `systems`.
 
     Without systems in the manifest these are this machine's and those of the `lock`: a lock for
-    more machines is not stale here, and locking again keeps them. Raises ResolveError (exit 5) for
+    more machines is not stale here, and locking again
+    keeps them. `skills` are digests by name, as of `manifest_skills` (default: those that agentbox
+    brings). Raises ResolveError (exit 5) for
     an unknown suite.
     """
     image, all_features = manifest.usable.image, load_features() if features is None else features
@@ -62,7 +66,7 @@ def lock_inputs(
         extra_packages=tuple(sorted(image.extra_packages)),
         requirements=project.runtime,
         unused_requirements=project.unused,
-        skills=manifest_skills(manifest),
+        skills=shipped_digests() if skills is None else skills,
     )
 
 

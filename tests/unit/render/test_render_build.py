@@ -120,7 +120,8 @@ def test_the_layer_holds_what_boot_reads_and_its_digests_agree(tmp_path: Path) -
         "opt/agentbox/share/build.json",
         "opt/agentbox/share/plan.json",
         "opt/agentbox/share/probes.json",
-        "opt/agentbox/skills/git-history/SKILL.md",
+        "opt/agentbox/share/skills.json",
+            "opt/agentbox/skills/git-history/SKILL.md",
     ]
 
 

@@ -47,14 +47,15 @@ def command(
     host's apt, pip and npm with their mirrors, proxies and credentials. Also writes
     requirements.host and requirements.test.
     """
-    from agentbox.host.packages.lock_inputs import lock_inputs
+    from agentbox.host.packages.lock_inputs import lock_inputs, manifest_skills
     from agentbox.host.packages.relock import LOCK_NAME
 
     if names and not upgrade:
         raise click.UsageError("NAME requires --upgrade")
     manifest = load_valid_manifest(cli)
     path = cli.manifest.absolute().parent / LOCK_NAME
-    inputs = lock_inputs(manifest, lock=path, systems=systems)
+    skills = manifest_skills(manifest)
+    inputs = lock_inputs(manifest, lock=path, systems=systems, skills=skills)
     if check:
         _check_lock(cli, path, inputs)
     else:

@@ -191,11 +191,13 @@ def _document(skill: Skill) -> Mapping[str, Any]:
 
 def _pin(cli: CliContext) -> str:
     """Writes the digests into the lock beside the manifest; returns what has changed."""
-    from agentbox.host.packages.lock_inputs import lock_inputs
+    from agentbox.host.packages.lock_inputs import lock_inputs, manifest_skills
     from agentbox.host.packages.relock import LOCK_NAME, pin_skills
 
     path, manifest = cli.manifest.absolute().parent / LOCK_NAME, cli.load_manifest()
-    return pin_skills(path, lock_inputs(manifest, lock=cli.lock), base=cli.lock)
+    return pin_skills(
+        path, lock_inputs(manifest, lock=cli.lock, skills=manifest_skills(manifest)), base=cli.lock
+    )
 
 
 def _add_path(cli: CliContext, manifest: Manifest) -> None:
