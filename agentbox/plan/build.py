@@ -12,7 +12,7 @@ from agentbox.manifest.features.loader import enabled_features
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.keys import apply_class, significant_values
 from agentbox.manifest.load import Manifest
-from agentbox.manifest.skills.corpus import select_skills
+from agentbox.manifest.skills.corpus import select_skills, usable_skills
 from agentbox.plan import slots, storage
 from agentbox.plan.drift import apply_table
 from agentbox.plan.egress import destinations
@@ -82,7 +82,8 @@ def build_plan(
         next((row.seccomp for row in exceptions if row.seccomp), DEFAULT_SECCOMP)
     )
     corpus = model.skills.corpus
-    skills = select_skills(corpus.include, corpus.exclude, lock.skills)
+    usable = usable_skills(lock.skills, features, enabled_names)
+    skills = select_skills(corpus.include, corpus.exclude, usable)
     plan = Plan(
         version=__version__,
         name=tables["meta"]["name"],

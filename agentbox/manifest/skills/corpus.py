@@ -2,12 +2,13 @@
 `skills.corpus.paths`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from functools import cache
 from pathlib import Path
 
 from agentbox.core.data_files import config_dir
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.manifest.features.model import Feature
 from agentbox.manifest.skills.skill import Skill, SkillError, files_digest, load, read_files
 from agentbox.policy.patterns import globs
 
@@ -82,6 +83,19 @@ def select_skills(
             if _matches_any(included, name) and not _matches_any(excluded, name)
         ),
     )
+
+
+def usable_skills(
+    names: Iterable[str], features: Mapping[str, Feature], enabled: Collection[str]
+) -> tuple[str, ...]:
+    """Those without the skills of features that are not enabled, whose programs are missing."""
+    missing = {
+        name
+        for feature in features.values()
+        if feature.name not in enabled
+        for name in feature.skills
+    }
+    return tuple(name for name in names if name not in missing)
 
 
 def _matches_any(patterns: Iterable[str], name: str) -> bool:

@@ -121,7 +121,7 @@ def test_the_layer_holds_what_boot_reads_and_its_digests_agree(tmp_path: Path) -
         "opt/agentbox/share/plan.json",
         "opt/agentbox/share/probes.json",
         "opt/agentbox/share/skills.json",
-            "opt/agentbox/skills/git-history/SKILL.md",
+        "opt/agentbox/skills/git-history/SKILL.md",
     ]
 
 

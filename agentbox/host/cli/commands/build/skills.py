@@ -32,7 +32,9 @@ def command() -> None:
 @command.command(name="list")
 @click.pass_obj
 def list_(cli: CliContext) -> None:
-    """List the skills that a manifest can select; a minus marks those it leaves out."""
+    """List the skills that a manifest can select; a minus marks those it leaves out.
+
+    Left out are also skills of features that are not enabled."""
     manifest = cli.load_manifest()
     folders, selected = _folders(manifest), _selected(manifest)
     skills = [_load(path) for path in folders.values()]
@@ -144,10 +146,12 @@ def _folders(manifest: Manifest) -> dict[str, Path]:
 
 
 def _selected(manifest: Manifest) -> tuple[str, ...]:
-    from agentbox.manifest.skills.corpus import select_skills
+    from agentbox.manifest.features.loader import enabled_features, load_features
+    from agentbox.manifest.skills.corpus import select_skills, usable_skills
 
-    corpus = manifest.usable.skills.corpus
-    return select_skills(corpus.include, corpus.exclude, _folders(manifest))
+    corpus, features = manifest.usable.skills.corpus, load_features()
+    usable = usable_skills(_folders(manifest), features, enabled_features(manifest, features))
+    return select_skills(corpus.include, corpus.exclude, usable)
 
 
 def _find(manifest: Manifest, name: str) -> Path:
