@@ -17,8 +17,13 @@ from agentbox.manifest.skills.corpus import shipped_folders
 
 BLOCK = re.compile(r"^( *)```sh\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
 WORD = re.compile(r"(?:^|[|;&(]|\|\||&&)\s*([a-z][a-z0-9_-]*)\b", re.MULTILINE)
+QUOTED = re.compile(r"'[^'\n]*'")
 # What a skill needs that is no command of its own.
-MODULES = {"notebooks-jupyter": "nbformat", "tensors-pytorch": "torch"}
+MODULES = {
+    "browser-playwright": "playwright",
+    "notebooks-jupyter": "nbformat",
+    "tensors-pytorch": "torch",
+}
 SKILLS = sorted(shipped_folders())
 
 
@@ -56,6 +61,8 @@ def skill_box(prefix: Path) -> Iterator[SkillBox]:
     names = sample_repository(box.paths.workspace)
     install_skills(box.paths)
     programs = install_ctl(box.paths)
+    box.paths.token("gateway").parent.mkdir(parents=True, exist_ok=True)
+    box.paths.token("gateway").write_text("a-token-of-this-boot")
     with box:
         yield SkillBox(box, programs, names)
 
@@ -74,7 +81,7 @@ def missing_programs(block: str) -> set[str]:
     commands = {name for feature in load_features().values() for name in feature.commands}
     return {
         word
-        for word in WORD.findall(block)
+        for word in WORD.findall(QUOTED.sub("''", block))
         if word in commands and shutil.which(word, path=SEARCH_PATH) is None
     }
 

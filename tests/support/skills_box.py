@@ -93,6 +93,9 @@ JSON: Final = (
 )
 
 
+GUIDE: Final = "# Guide\n\n```sh\npython3 -c 'import sums; print(sums.total([1, 2]))'\n```\n"
+
+
 def sample_repository(directory: Path) -> dict[str, str]:
     """A small project with a history: main, `topic` beside it, and `work` on top, checked out.
     Returns the names that blocks of skills have for its parts."""
@@ -104,43 +107,31 @@ def sample_repository(directory: Path) -> dict[str, str]:
         )
         return done.stdout.strip()
 
-    def commit(message: str, **files: str) -> str:
+    def commit(message: str, files: Mapping[str, str]) -> str:
         for name, text in files.items():
-            path = directory / name.replace("__", "/")
+            path = directory / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text)
         git("add", "-A")
         git("commit", "-q", "-m", message)
         return git("rev-parse", "HEAD")
 
+    def described(words: str) -> dict[str, str]:
+        return {"sums.py": SUMS.replace("of numbers", words)}
+
     directory.mkdir(parents=True, exist_ok=True)
     git("init", "-q", "-b", "main")
-    commit(
-        "Start",
-        **{
-            "README.md": "# Sums\n\nSee [the guide](docs/guide.md).\n",
-            ".gitignore": "report.txt\n__pycache__/\n",
-        },
-    )
-    guide = "# Guide\n\n```sh\npython3 -c 'import sums; print(sums.total([1, 2]))'\n```\n"
-    good = commit(
-        "Sums of orders",
-        **{
-            "sums.py": SUMS,
-            "tests__test_sums.py": TEST,
-            "tests____init__.py": "",
-            "docs__guide.md": guide,
-        },
-    )
-    data = {"data__orders.csv": ORDERS, "data__orders.json": JSON, "data__app.log": LOG}
-    commit("Data and a build", Makefile=MAKEFILE, **data)
+    readme = "# Sums\n\nSee [the guide](docs/guide.md).\n"
+    commit("Start", {"README.md": readme, ".gitignore": "report.txt\n__pycache__/\n"})
+    tests = {"tests/__init__.py": "", "tests/test_sums.py": TEST}
+    good = commit("Sums of orders", {"sums.py": SUMS, "docs/guide.md": GUIDE, **tests})
+    data = {"data/orders.csv": ORDERS, "data/orders.json": JSON, "data/app.log": LOG}
+    commit("Data and a build", {"Makefile": MAKEFILE, **data})
     git("branch", "topic")
     git("checkout", "-q", "-b", "work")
-    last = commit(
-        "The total says what it is", **{"sums.py": SUMS.replace("of numbers", "of all numbers")}
-    )
+    last = commit("The total says what it is", described("of all numbers"))
     git("checkout", "-q", "topic")
-    commit("The total is rounded", **{"sums.py": SUMS.replace("of numbers", "of numbers, rounded")})
+    commit("The total is rounded", described("of numbers, rounded"))
     git("checkout", "-q", "work")
     with (directory / "sums.py").open("a") as file:
         file.write("\n# a change that is not committed\n")
