@@ -51,6 +51,9 @@ def parse(text: str) -> Document:
     if FENCE not in lines[1:]:
         raise FrontMatterError(1, "no line --- ends the front matter")
     end = lines.index(FENCE, 1)
+    for number, line in enumerate(lines[1:end], 2):
+        if any(not c.isprintable() and c != "\t" for c in line):
+            raise FrontMatterError(number, "it has a hidden or control character")
     reader = _Reader(lines[1:end])
     fields = reader.mapping(0)
     return Document(fields, reader.lines, "\n".join(lines[end + 1 :]), end + 2)

@@ -162,8 +162,10 @@ def _file_problems(file: SkillFile) -> Iterator[tuple[int, str]]:
     try:
         text = file.data.decode()
     except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
         if not file.path.startswith("assets/") or file.executable:
-            yield 0, "it is not UTF-8 text: only files of assets/ that are not executable may be so"
+            yield 0, "it is not UTF-8 text; only files of assets/ that are not executable may be so"
         return
     for number, line in enumerate(text.split("\n"), 1):
         hidden = next((c for c in line if c != "\t" and not is_visible(c)), None)
