@@ -169,8 +169,8 @@ def test_a_bad_skill_is_named_with_all_that_is_wrong(tmp_path: Path) -> None:
 
 
 def test_a_problem_shows_no_hidden_character(tmp_path: Path) -> None:
-    directory = skill(tmp_path, GOOD.replace("name: one", "name: o\u202ene"))
-    assert "o\\u202ene" in said(directory)
+    directory = skill(tmp_path, GOOD + "[x](o\u202ene.md)\n")
+    assert "the link o\\u202ene.md leads" in said(directory)
     assert "\u202e" not in said(directory)
 
 
