@@ -98,12 +98,7 @@ BoxPath = Annotated[
 ]
 RelativePath = Annotated[
     str,
-    TypeInfo(
-        "relative_path",
-        "A normalised path below the folder of the manifest.",
-        "a path below the folder of the manifest",
-        '"skills"',
-    ),
+    TypeInfo("relative_path", "A normalised path.", "a path beside the manifest", '"skills"'),
     Pattern(r"^(?!\.{1,2}(/|$))[A-Za-z0-9._-]{1,64}(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]{1,64}){0,15}$"),
 ]
 HttpUrl = Annotated[
@@ -227,12 +222,7 @@ PublicKeyOrNone = Annotated[
 ]
 Glob = Annotated[
     str,
-    TypeInfo(
-        "glob",
-        "A name, or a pattern of names with * and ?.",
-        "a name or a pattern of names",
-        '"small-*"',
-    ),
+    TypeInfo("glob", "A name, or one with * and ?.", "a name or a pattern of names", '"small-*"'),
     Pattern(r"^[A-Za-z0-9._*?\[\]!:/@+-]{1,128}$"),
 ]
 Argument = Annotated[

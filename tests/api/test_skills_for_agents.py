@@ -85,6 +85,7 @@ def test_an_agent_is_told_of_its_skills(agent_api: AgentApiClient) -> None:
 
 @pytest.mark.parametrize("params", [{"name": "search-code"}, {"name": "../git-history"}, {"name": "git-history", "path": "../git-commits/SKILL.md"}])  # fmt: skip
 def test_other_names_and_paths_are_unknown(agent_api: AgentApiClient, params: Any) -> None:
+    """Neither a skill that it is not told of nor a path out of one."""
     with pytest.raises(AgentApiDenied) as refused:
         agent_api.call("skill.read", **params)
     assert refused.value.code == "not-found"
@@ -116,6 +117,7 @@ def test_mcp_serves_the_same(story: StoryBox, token: str) -> None:
 
 @pytest.mark.parametrize("uri", ["skill://search-code/SKILL.md", "skill://git-history", "skill://git-history/../x", "file:///etc/passwd", 7])  # fmt: skip
 def test_mcp_knows_no_other_resource(story: StoryBox, token: str, uri: Any) -> None:
+    """Neither method answers for it."""
     for method in ("skills/get", "resources/read"):
         assert mcp(story, token, method, uri=uri)["error"]["code"] == -32602
 
@@ -160,6 +162,7 @@ def test_the_api_lists_all_with_who_is_told(story: StoryBox) -> None:
 
 
 def test_the_catalogue_is_the_images(story: StoryBox) -> None:
+    """Sorted by name."""
     assert [row["name"] for row in json.loads(story.paths.skill_catalogue.read_text())] == sorted(
         shipped_folders()
     )

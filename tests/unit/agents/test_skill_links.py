@@ -42,6 +42,7 @@ def test_every_folder_has_every_skill(home: Path, skills: Path) -> None:
 
 
 def test_without_skills_nothing_is_made(home: Path, skills: Path) -> None:
+    """No folder either."""
     link_skills(home, skills, [])
     assert list(home.iterdir()) == []
 
@@ -91,5 +92,6 @@ def test_no_link_of_the_agent_is_followed(home: Path, skills: Path, tmp_path: Pa
 
 
 def test_a_preset_may_have_its_folder_only(home: Path, skills: Path) -> None:
+    """Others are not made."""
     link_skills(home, skills, ["one"], SKILL_FOLDERS["codex"])
     assert [path.name for path in home.iterdir()] == [".codex"]

@@ -105,12 +105,14 @@ def test_the_rules_of_the_specification(tmp_path: Path, why: str) -> None:
 
 @pytest.mark.parametrize("why", OURS)
 def test_our_own_rules(tmp_path: Path, why: str) -> None:
+    """Each is named."""
     text, words = OURS[why]
     assert words in said(skill(tmp_path, text))
 
 
 @pytest.mark.parametrize("name", ["One", "-one", "one-", "o--ne", "o_ne", "o" * 65, "o.ne"])
 def test_names(tmp_path: Path, name: str) -> None:
+    """The reference refuses it too."""
     directory = skill(tmp_path, GOOD.replace("name: one", f"name: {name}")).rename(tmp_path / name)
     assert "lower case letters" in said(directory)
     assert validate(directory) != []
@@ -138,6 +140,7 @@ def test_files_of_a_skill(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_a_link(tmp_path: Path) -> None:
+    """It leads out by itself."""
     directory = skill(tmp_path / "elsewhere")
     (tmp_path / "one").symlink_to(directory)
     assert "its folder is a link" in said(tmp_path / "one")
@@ -169,6 +172,7 @@ def test_a_bad_skill_is_named_with_all_that_is_wrong(tmp_path: Path) -> None:
 
 
 def test_a_problem_shows_no_hidden_character(tmp_path: Path) -> None:
+    """They are escapes in what is said."""
     directory = skill(tmp_path, GOOD + "[x](o\u202ene.md)\n")
     assert "the link o\\u202ene.md leads" in said(directory)
     assert "\u202e" not in said(directory)
@@ -176,6 +180,7 @@ def test_a_problem_shows_no_hidden_character(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sorted(shipped_folders()))
 def test_the_corpus_pleases_the_reference(name: str) -> None:
+    """And our own rules."""
     assert check_skill(shipped_folders()[name]) == ()
     assert validate(shipped_folders()[name]) == []
 
@@ -196,6 +201,7 @@ def _agnix(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_the_corpus_pleases_the_linter(tmp_path: Path) -> None:
+    """No error in any skill."""
     for name, folder in shipped_folders().items():
         shutil.copytree(folder, tmp_path / "skills" / name)
     assert _agnix(tmp_path) == []
@@ -206,6 +212,7 @@ LINTED = ("another name", "no name", "no description", "a long description", "no
 
 @pytest.mark.parametrize("why", LINTED)
 def test_the_linter_refuses_what_we_refuse(tmp_path: Path, why: str) -> None:
+    """Where it has a rule for it."""
     directory = skill(tmp_path / "skills", BAD[why][0])
     assert check_skill(directory)
     assert _agnix(tmp_path)
