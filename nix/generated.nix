@@ -9,6 +9,8 @@ build.run {
     "${sources.manifest}/agentbox.toml"
     "--lock"
     "${sources.manifest}/agentbox.lock"
+    "--skills"
+    "${sources.manifest}/manifest-skills"
     "--system"
     target
     "--out"

@@ -29,6 +29,7 @@ RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "mesh": ("Mesh", "Boxes joined to this one, and this box's own membership."),
     "reviews": ("Reviews", "Reviews of agents' changes."),
     "approvals": ("Approvals", "Actions of agents that require an approval."),
+    "skills": ("Skills", "The skills of the image."),
     "states": ("States", "The memory and pods of runs."),
     "usage": ("Usage", "Tokens and cost of model calls."),
 }

@@ -12,6 +12,7 @@ from agentbox.core.storage.store_record import StoreRecord
 from agentbox.manifest.slot_options import ProcessOptions
 from agentbox.plan.model import Plan
 from agentbox.plan.network import gateway_port, loopback_targets
+from agentbox.plan.skill_catalogue import SkillCatalogue
 from agentbox.plan.slots import slot_options
 from agentbox.plan.tables import AgentPlan, LimitsPlan, PolicyPlan, ProviderPlan
 from agentbox.policy.limits.reserve import agent_memory, agent_tasks
@@ -27,6 +28,7 @@ class HostConfig:
     """
 
     paths: Paths
+    skills: SkillCatalogue
     limits: LimitsPlan
     feature_env: Mapping[str, str]  # of the features, never a credential
     agents: Mapping[str, AgentPlan]
@@ -84,6 +86,7 @@ class HostConfig:
         }
         return cls(
             paths=paths,
+            skills=SkillCatalogue(paths),
             limits=plan.limits,
             feature_env=feature_env,
             log_level=level,

@@ -35,6 +35,7 @@ from agentbox.api.endpoints.mesh import MeshHandlers
 from agentbox.api.endpoints.meta import MetaReporter
 from agentbox.api.endpoints.pages import PageHandlers
 from agentbox.api.endpoints.probes import ProbeHandlers
+from agentbox.api.endpoints.skills import SkillHandlers
 from agentbox.api.endpoints.tasks import TaskHandlers
 from agentbox.api.endpoints.tokens import TokenHandlers
 from agentbox.api.endpoints.usage import UsageHandlers
@@ -202,6 +203,7 @@ def build(
         "pages": EndpointGroup(PageHandlers()),
         "usage": EndpointGroup(UsageHandlers(calls)),
         "tasks": EndpointGroup(TaskHandlers(tasks, closing)),
+        "skills": EndpointGroup(SkillHandlers(paths, plans)),
         "tokens": EndpointGroup(TokenHandlers(tokens, slots.journal)),
         "mesh": EndpointGroup(MeshHandlers(mesh, outbox)),
     }

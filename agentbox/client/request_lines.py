@@ -208,6 +208,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
         RequestLine(
             "usage_report", "GET", "/v1/usage", ("by", "since", "limit"), False, "report", True
         ),
+        RequestLine("list_skills", "GET", "/v1/skills", (), False, "list_skills", True),
         RequestLine("list_tokens", "GET", "/v1/tokens", (), False, "list_tokens", True),
         RequestLine("create_token", "POST", "/v1/tokens", (), False, "create", False),
         RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),

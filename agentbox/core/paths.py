@@ -75,6 +75,8 @@ class Paths:
     build_record = _below(share, "build.json")
     lock = _below(share, "agentbox.lock")
     layer_files = _below(share, "files")
+    # The catalogue of the skills below `skills`.
+    skill_catalogue = _below(share, "skills.json")
     baked_manifest = _below(share, "agentbox.toml")
     manifest = _at("/etc/agentbox.toml")
     supervisord_conf = _at("/etc/supervisord.conf")

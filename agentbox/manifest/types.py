@@ -97,6 +97,11 @@ BoxPath = Annotated[
     ),
     Pattern(f"^$|{_PATH}"),
 ]
+RelativePath = Annotated[
+    str,
+    TypeInfo("relative_path", "A normalised path.", "a path beside the manifest", '"skills"'),
+    Pattern(r"^(?!\.{1,2}(/|$))[A-Za-z0-9._-]{1,64}(/(?!\.{1,2}(/|$))[A-Za-z0-9._-]{1,64}){0,15}$"),
+]
 HttpUrl = Annotated[
     str,
     TypeInfo(
@@ -218,12 +223,7 @@ PublicKeyOrNone = Annotated[
 ]
 Glob = Annotated[
     str,
-    TypeInfo(
-        "glob",
-        "A name, or a pattern of names with * and ?.",
-        "a name or a pattern of names",
-        '"small-*"',
-    ),
+    TypeInfo("glob", "A name, or one with * and ?.", "a name or a pattern of names", '"small-*"'),
     Pattern(r"^[A-Za-z0-9._*?\[\]!:/@+-]{1,128}$"),
 ]
 Argument = Annotated[

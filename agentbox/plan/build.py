@@ -8,11 +8,11 @@ from agentbox import __version__
 from agentbox.core.canonical import digest
 from agentbox.core.data_files import config_dir
 from agentbox.core.records.plain import build
-from agentbox.manifest.features.corpus import select_skills, skill_names
 from agentbox.manifest.features.loader import enabled_features
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.keys import apply_class, significant_values
 from agentbox.manifest.load import Manifest
+from agentbox.manifest.skills.corpus import select_skills, usable_skills
 from agentbox.plan import slots, storage
 from agentbox.plan.drift import apply_table
 from agentbox.plan.egress import destinations
@@ -82,6 +82,9 @@ def build_plan(
     seccomp = seccomp or _seccomp(
         next((row.seccomp for row in exceptions if row.seccomp), DEFAULT_SECCOMP)
     )
+    corpus = model.skills.corpus
+    usable = usable_skills(lock.skills, features, enabled_names)
+    skills = select_skills(corpus.include, corpus.exclude, usable)
     plan = Plan(
         version=__version__,
         name=tables["meta"]["name"],
@@ -91,10 +94,13 @@ def build_plan(
         suite=lock.suite,
         python=lock.python,
         features=tuple(enabled_names),
-        skills=select_skills(
-            model.skills.corpus.include, model.skills.corpus.exclude, skill_names()
+        skills=skills,
+        digests=Digests(
+            manifest=manifest.digest,
+            lock=digest(lock_bytes),
+            seccomp=digest(seccomp),
+            skills={name: lock.skills[name] for name in skills},
         ),
-        digests=Digests(manifest=manifest.digest, lock=digest(lock_bytes), seccomp=digest(seccomp)),
         resources=resources,
         api=api,
         observability=observability,

@@ -209,13 +209,13 @@ class Destination:
 
 @dataclass(frozen=True, kw_only=True)
 class Digests:
-    """Digests of the inputs, `sha256:<hex>` each; `lock` of the lock file's bytes, `seccomp` of the
-    seccomp file's.
-    """
+    """Digests of the inputs, `sha256:<hex>` each; `lock` and `seccomp` of the bytes of those files,
+    `skills` of the skills in the image, by name."""
 
     manifest: str
     lock: str
     seccomp: str
+    skills: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)

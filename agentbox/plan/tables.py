@@ -74,6 +74,7 @@ class AgentPlan:
     workspace: Literal["branch", "direct"]
     workspace_dir: str
     children: tuple[str, ...]
+    skills: tuple[str, ...]  # globs of names
     approval_required: tuple[str, ...]
     limits: LimitsPlan
     llm: ModelBudgetPlan

@@ -6,6 +6,7 @@ from agentbox.agents.config import HostConfig
 from agentbox.core.paths import Paths
 from agentbox.manifest.gateway_port import GATEWAY_PORT
 from agentbox.manifest.slot_options import ProcessOptions
+from agentbox.plan.skill_catalogue import SkillCatalogue
 from support import tables
 
 
@@ -28,4 +29,4 @@ def host_config(paths: Paths, **changes: Any) -> HostConfig:
         "target_ports": (),
         "writable_dirs": (),
     }
-    return HostConfig(paths=paths, **{**config, **changes})
+    return HostConfig(paths=paths, skills=SkillCatalogue(paths), **{**config, **changes})

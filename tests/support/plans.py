@@ -2,6 +2,7 @@
 
 from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.load import parse
+from agentbox.manifest.skills.corpus import shipped_digests
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.model import Lock
 from agentbox.plan.lockfile.writer import serialize_lock
@@ -35,4 +36,5 @@ def lock_of(features: tuple[str, ...] = ("build", "core"), *systems: str) -> Loc
         python="3.13",
         systems=systems or (SYSTEM,),
         features=features,
+        skills=shipped_digests(),
     )

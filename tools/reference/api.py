@@ -28,6 +28,7 @@ _TITLES = {
     "approvals": "Approvals",
     "states": "States",
     "usage": "Usage",
+    "skills": "Skills",
     "tokens": "Tokens",
     "mesh": "Mesh",
 }

@@ -77,6 +77,7 @@ def _facts(feature: Feature) -> Iterator[tuple[str, str]]:
     yield "npm packages", _code_list(feature.npm)
     yield "Install scripts not run", feature.npm_scripts_ignored
     yield "Commands", _code_list(feature.commands)
+    yield "Skills", _code_list(feature.skills)
     yield "Memory beside the agents", str(feature.min_memory or "")
     yield "Environment", _code_list(f"{name}={value}" for name, value in feature.env.items())
     yield "Programs", ", ".join(_program(table) for table in feature.programs)

@@ -50,6 +50,7 @@ def resolve_policy(draft: Draft, inputs: AdmissionInputs) -> Draft:
             preset=table.preset,
             approval_required=table.approval_required,
             children=table.children,
+            skills=table.skills,
             env=table.env,
             workspace_dir=table.workspace_dir,
             restart=dict(vars(table.restart)),

@@ -79,6 +79,7 @@ class AuthorizationRegistry:
             budget=grant_set.budget,
             approval_required=grant_set.approval_required,
             children=grant_set.children,
+            skills=grant_set.skills,
             secrets=tuple(
                 text
                 for grant in grant_set.secrets

@@ -142,6 +142,30 @@ AUTORUN_PATTERNS: Final[dict[str, tuple[str, ...]]] = {
             "qwen.md",
             "agentbox.toml",
         ),
+        # Skills, commands and rules of agents; agentskills.io/specification.
+        *(
+            ".agents/**",
+            ".agent/**",
+            ".skills/**",
+            ".config/opencode/**",
+            ".copilot/**",
+            ".qwen/**",
+            ".goose/**",
+            ".goosehints",
+            ".amp/**",
+            ".augment/**",
+            ".factory/**",
+            ".crush/**",
+            ".trae/**",
+        ),
+        *(
+            ".github/skills/**",
+            ".github/agents/**",
+            ".github/prompts/**",
+            ".github/instructions/**",
+            "agents.override.md",
+            "claude.local.md",
+        ),
     ),
     "a build or a test runs it": (
         *(

@@ -17,6 +17,7 @@ from agentbox.agents.runs.confinement import (
     workspace_path,
 )
 from agentbox.agents.runs.preset_settings import render_settings, write_settings
+from agentbox.agents.runs.skill_links import link_skills
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, open_directory
 from agentbox.core.slot_errors import SpawnError
 from agentbox.manifest.features.presets import presets
@@ -37,6 +38,7 @@ def build_launch(
     try:
         home_dir, temp = home.create(directory)
         _write_preset_settings(entry, config, home_dir)
+        link_skills(home_dir, config.paths.skills, _skills(entry, config))
         workspace = workspace_path(entry, config) if branch is None else branch.work
         os.close(
             open_directory(
@@ -94,6 +96,11 @@ def _write_preset_settings(entry: AgentRecord, config: HostConfig, home_dir: Pat
         gateway = gateway_environment.gateway_url(config.gateway_port)
         model = gateway_environment.model_url(config.gateway_port, entry.grant_set.provider)
         write_settings(home_dir, render_settings(preset, gateway=gateway, model=model))
+
+
+def _skills(entry: AgentRecord, config: HostConfig) -> list[str]:
+    """The names of the skills that it is told of."""
+    return [row.name for row in config.skills.selected(entry.grant_set.skills)]
 
 
 def _disk_capacity(limit: int | None, branch: Branch | None) -> int:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agentbox.client.async_client.mesh import AsyncMeshClient
     from agentbox.client.async_client.pods import AsyncPodsClient
     from agentbox.client.async_client.reviews import AsyncReviewsClient
+    from agentbox.client.async_client.skills import AsyncSkillsClient
     from agentbox.client.async_client.states import AsyncStatesClient
     from agentbox.client.async_client.tokens import AsyncTokensClient
     from agentbox.client.async_client.usage import AsyncUsageClient
@@ -234,6 +235,13 @@ class AsyncBoxClient(AsyncApiCaller):
         from agentbox.client.async_client.approvals import AsyncApprovalsClient
 
         return AsyncApprovalsClient(self)
+
+    @cached_property
+    def skills(self) -> AsyncSkillsClient:
+        """The skills of the image."""
+        from agentbox.client.async_client.skills import AsyncSkillsClient
+
+        return AsyncSkillsClient(self)
 
     @cached_property
     def states(self) -> AsyncStatesClient:

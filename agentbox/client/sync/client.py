@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentbox.client.sync.mesh import MeshClient
     from agentbox.client.sync.pods import PodsClient
     from agentbox.client.sync.reviews import ReviewsClient
+    from agentbox.client.sync.skills import SkillsClient
     from agentbox.client.sync.states import StatesClient
     from agentbox.client.sync.tokens import TokensClient
     from agentbox.client.sync.usage import UsageClient
@@ -235,6 +236,13 @@ class BoxClient(ApiCaller):
         from agentbox.client.sync.approvals import ApprovalsClient
 
         return ApprovalsClient(self)
+
+    @cached_property
+    def skills(self) -> SkillsClient:
+        """The skills of the image."""
+        from agentbox.client.sync.skills import SkillsClient
+
+        return SkillsClient(self)
 
     @cached_property
     def states(self) -> StatesClient:

@@ -12,6 +12,7 @@ from agentbox.contracts import (
     mesh,
     orchestrator,
     reviews,
+    skills,
     states,
     tokens,
     usage,
@@ -37,6 +38,7 @@ _MODULES = (
     approvals,
     states,
     usage,
+    skills,
     box,
 )
 

@@ -24,6 +24,7 @@ _MODULES: Final = (
     "approvals",
     "states",
     "usage",
+    "skills",
     "tokens",
     "mesh",
 )

@@ -12,9 +12,11 @@ from agentbox.gateway.agent_api.errors import AgentApiError
 from agentbox.gateway.agent_api.hello import hello
 from agentbox.gateway.agent_api.management_client import ManagementClient
 from agentbox.gateway.agent_api.rate_limit import CallRateLimit
+from agentbox.gateway.agent_api.skills import SKILL_TOOLS
 from agentbox.gateway.agent_api.tools import BY_AGENT_METHOD, BY_METHOD, BY_NAME, TOOLS, Tool
 from agentbox.gateway.authorizer import AccessDenied, Authorizer
 from agentbox.gateway.config import GatewayConfig
+from agentbox.plan.skill_catalogue import SkillCatalogue
 from agentbox.policy.rights.authorization import Authorization
 from agentbox.policy.rights.budget_usage import BudgetUsage
 
@@ -41,6 +43,7 @@ class AgentApi:
         self.authorizer, self.config, self._usage = authorizer, config, usage
         self.management = ManagementClient(config)
         self.rate_limit = CallRateLimit()
+        self.skills = SkillCatalogue(config.paths)
 
     async def close(self) -> None:
         """Idempotent."""
@@ -70,7 +73,7 @@ class AgentApi:
             raise errors.invalid_params("params must be an object")
         if method == "hello":
             _reject_params(params)
-            return hello(caller, self._usage)
+            return hello(caller, self._usage, self.skills)
         if method == "tool.list":
             _reject_params(params)
             return {"tools": self.tools(caller)}
@@ -147,6 +150,8 @@ class AgentApi:
         return await _with_timeout(caller, tool, self._execute(caller, tool, arguments))
 
     async def _execute(self, caller: Authorization, tool: Tool, arguments: Arguments) -> Any:
+        if tool.custom in SKILL_TOOLS:
+            return SKILL_TOOLS[tool.custom](self.skills, caller, arguments)
         if tool.custom:
             return await CUSTOM_TOOLS[tool.custom](self.management, caller, tool, arguments)
         path = {name: str(arguments[name]) for name in tool.path}

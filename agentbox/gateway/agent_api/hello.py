@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from agentbox.core.records.plain import to_plain
 from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS
+from agentbox.plan.skill_catalogue import SkillCatalogue
 from agentbox.policy.rights.authorization import Authorization
 from agentbox.policy.rights.budget_usage import BudgetUsage, budget_line, usage_report
 
@@ -21,7 +22,11 @@ _BUILTIN_METHODS: Final = (
 METHODS: Final = (*_BUILTIN_METHODS, *(tool.method for tool in (*TOOLS, *AGENT_TOOLS)))
 
 
-def hello(caller: Authorization, usage: Callable[[str], BudgetUsage | None]) -> dict[str, Any]:
+def hello(
+    caller: Authorization,
+    usage: Callable[[str], BudgetUsage | None],
+    skills: SkillCatalogue,
+) -> dict[str, Any]:
     """`usage` returns the model usage of a name. The result never contains the token or its
     hash."""
     return {
@@ -53,5 +58,6 @@ def hello(caller: Authorization, usage: Callable[[str], BudgetUsage | None]) -> 
             "beads": f"for:{caller.agent}" if caller.agent else "",
             "events": caller.principal,
         },
+        "skills": skills.offers(caller.skills),
         "methods": METHODS,
     }

@@ -23,6 +23,7 @@ from agentbox.gateway.agent_api.errors import (
     METHOD_NOT_FOUND,
     AgentApiError,
 )
+from agentbox.gateway.agent_api.skills import EXTENSION, MCP_METHODS
 from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
 from agentbox.policy.rights.authorization import Authorization
 
@@ -30,9 +31,14 @@ HANDSHAKE_VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
 """Revisions that begin with `initialize`."""
 VERSIONS: Final = (mcp_stateless.REVISION, *HANDSHAKE_VERSIONS)
 _OFFER: Final[dict[str, Any]] = {
-    "capabilities": {"tools": {"listChanged": False}},
+    "capabilities": {
+        "tools": {"listChanged": False},
+        "resources": {"listChanged": False, "subscribe": False},
+        "extensions": {EXTENSION: {}},
+    },
     "instructions": "Beads are work items, pods are files, memory holds searchable notes. "
-    "Everything belongs to this agent.",
+    "Everything belongs to this agent. Skills are instructions for kinds of work: skill_list "
+    "shows them, skill_read returns one.",
 }
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _FORBIDDEN_ORIGIN: Final = "this origin is not allowed: browser pages may not call the agent API"
@@ -120,10 +126,16 @@ class McpEndpoint:
             with self._agent_api.rate_limit.acquire(caller.agent_id):
                 tools = [_describe_tool(tool) for tool in self._allowed_tools(caller)]
             return {"tools": tools, **mcp_stateless.CACHED}
+        if method in MCP_METHODS:
+            with self._agent_api.rate_limit.acquire(caller.agent_id):
+                result = MCP_METHODS[method](self._agent_api.skills, caller, arguments)
+            return {**result, **mcp_stateless.CACHED}
         if method == "tools/call":
             return await self._call_tool(caller, arguments)
         raise AgentApiError(
-            METHOD_NOT_FOUND, "unknown method: this server supports tools only", "not-found"
+            METHOD_NOT_FOUND,
+            "unknown method: this server has tools, resources and skills",
+            "not-found",
         )
 
     def _allowed_tools(self, caller: Authorization) -> list[Tool]:

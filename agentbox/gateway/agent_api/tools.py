@@ -175,6 +175,19 @@ TOOLS: Final[tuple[Tool, ...]] = (
         custom="append_event",
     ),
     *_derived(EVENTS),
+    Tool(
+        name="skill/list",
+        summary="Lists the skills of this box, with what each is for: instructions to read before "
+        "such work.",
+        custom="list_skills",
+    ),
+    Tool(
+        name="skill/read",
+        summary="Returns a file of a skill, by default its SKILL.md, and the paths of its files.",
+        body={"name": TEXT, "path": TEXT},
+        required=("name",),
+        custom="read_skill",
+    ),
 )
 BY_NAME: Final[Mapping[str, Tool]] = {tool.name: tool for tool in TOOLS}
 BY_METHOD: Final[Mapping[str, Tool]] = {tool.method: tool for tool in TOOLS}

@@ -52,6 +52,7 @@ COMMAND_HELP: dict[str, str] = {
     "state": "manage memory and pods of runs: list, show, reset, prune, adopt",
     "config": "check and inspect the manifest: validate, explain, show, diff",
     "prices": "write prices of models to the manifest: update",
+    "skills": "manage the skills of the image: list, show, check, add, remove",
     "lock": "resolve the packages of the image and write agentbox.lock",
     "fetch": "download locked packages into the Nix store",
     "build": "build the image and load it into the engine",
@@ -79,7 +80,7 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
     ),
     "agents": ("run", "agent", "task", "review", "usage", "approvals", "mcp"),
     "data": ("secrets", "events", "memory", "state"),
-    "build": ("config", "prices", "lock", "fetch", "build", "verify", "render"),
+    "build": ("config", "prices", "skills", "lock", "fetch", "build", "verify", "render"),
     "dev": ("fmt", "bench", "test"),
 }
 

@@ -146,6 +146,7 @@ def _build_plan(manifest: Manifest, features: Mapping[str, Feature]) -> Plan:
         python=inputs.python,
         systems=inputs.systems,
         features=tuple(inputs.features),
+        skills=inputs.skills,
     )
     host = host_system()
     system = host if host in inputs.systems else inputs.systems[0]

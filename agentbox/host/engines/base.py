@@ -25,6 +25,8 @@ class StartSpec:
     pulled: bool = False
     project: Path | None = None
     strict: bool = False
+    lock: bytes = b""
+    skill_folders: Mapping[str, Path] = field(default_factory=dict)  # by name
     hooks: Mapping[str, str] = field(default_factory=dict)  # AGENTBOX_TEST_* variables
     secrets: Mapping[str, str] = field(default_factory=dict)
     made_of: str = (

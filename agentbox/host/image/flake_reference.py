@@ -8,20 +8,24 @@ starts no program.
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from agentbox.core.errors import AgentboxError, ExitCode
 
+OWN_SKILLS = "manifest-skills"
+"""Folder of the flake with the skills of `skills.corpus.paths`; nix/generated.nix names it."""
 _SOURCES = ("agentbox", "nix", "config", "schema")
 _REVISION = ".revision"  # nix/outputs.nix reads it if there is no git repository
 
 
 @contextmanager
-def flake_reference(checkout: Path, manifest: Path, lock: Path) -> Iterator[str]:
+def flake_reference(
+    checkout: Path, manifest: Path, lock: Path, *, own_skills: Iterable[Path] = ()
+) -> Iterator[str]:
     """Yield the flake reference for a build of `manifest` with `lock`. The copy exists within the
-    context.
+    context. `own_skills` are the folders of the manifest's own skills.
 
     Raises AgentboxError (exit 2) listing untracked source files: Nix would not see them.
     """
@@ -33,6 +37,8 @@ def flake_reference(checkout: Path, manifest: Path, lock: Path) -> Iterator[str]
         copy_sources(checkout, copy)
         shutil.copyfile(manifest, copy / "agentbox.toml")
         shutil.copyfile(lock, copy / "agentbox.lock")
+        for folder in own_skills:
+            shutil.copytree(folder, copy / OWN_SKILLS / folder.name, symlinks=True)
         if is_repository and not _git(checkout, "status", "--porcelain"):
             (copy / _REVISION).write_text(_git(checkout, "rev-parse", "HEAD")[0] + "\n")
         yield f"path:{copy}"

@@ -1,5 +1,6 @@
 """Builds the image of a manifest with Nix."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from agentbox.core.errors import AgentboxError, ExitCode
@@ -19,10 +20,13 @@ def build(
     manifest: Path | None = None,
     lock: Path | None = None,
     test_hooks: bool = False,
+    own_skills: Iterable[Path] = (),
     progress: Progress | None = None,
 ) -> BuildResult:
     """Builds the archive; `out_link`, a GC root, then points to it. An unchanged build takes a
     second.
+
+    `own_skills` are the folders of the manifest's own skills.
 
     `manifest` defaults to the checkout's, `lock` to the one beside the manifest, else the
     checkout's; `system` to this machine's. Needs no network. Raises AgentboxError: exit 2 for
@@ -37,7 +41,7 @@ def build(
                 f"cannot build the image: {path} does not exist", exit_code=ExitCode.USAGE
             )
     out_link.parent.mkdir(parents=True, exist_ok=True)
-    with flake_reference(checkout.resolve(), manifest, lock) as flake:
+    with flake_reference(checkout.resolve(), manifest, lock, own_skills=own_skills) as flake:
         built = run_nix(
             ["build", f"{flake}#packages.{host_system()}.{package}", "--out-link", str(out_link)],
             progress,

@@ -10,8 +10,14 @@ from agentbox.core.paths import CHECKOUT
 from agentbox.core.progress import Progress
 from agentbox.host.packages.changes import LockChanges
 from agentbox.host.packages.errors import NotServedError
-from agentbox.host.packages.lock_inputs import lock_inputs
-from agentbox.host.packages.relock import LOCK_NAME, check_inputs, relock, require_system
+from agentbox.host.packages.lock_inputs import lock_inputs, manifest_skills
+from agentbox.host.packages.relock import (
+    LOCK_NAME,
+    check_inputs,
+    pin_skills,
+    relock,
+    require_system,
+)
 from agentbox.host.packages.store.fetch import FetchResult, fetch_all
 from agentbox.manifest.load import Manifest
 from agentbox.plan.lockfile.errors import LockError
@@ -62,6 +68,8 @@ class LockEnsurer:
         `relock`.
         """
         path = lock_path(self.manifest_path, self.checkout)
+        if not self.locked:
+            path = self._pin_skills(path)
         try:
             lock = check_inputs(path, self._inputs(path))
             require_system(lock, self.system)
@@ -71,6 +79,14 @@ class LockEnsurer:
             self.report(f"{error.message}; locking again")
             return self._relock(path)
         return EnsuredLock(path, lock, None)
+
+    def _pin_skills(self, path: Path) -> Path:
+        """Returns the path of the lock, which is then beside the manifest if skills differed."""
+        adjacent = self.manifest_path.absolute().parent / LOCK_NAME
+        changed = pin_skills(adjacent, self._inputs(path), base=path)
+        if changed:
+            self.report(f"skills pinned: {changed}")
+        return adjacent if changed else path
 
     def fetch_files(
         self, ensured: EnsuredLock, *, offline: bool = False
@@ -97,6 +113,7 @@ class LockEnsurer:
             self.manifest,
             lock=path,
             systems=() if configured else (self.system,),
+            skills=manifest_skills(self.manifest),
             checkout=self.checkout,
         )
 

@@ -11,6 +11,13 @@ from agentbox.host.packages.python.pyproject_requirements import read_project
 from agentbox.manifest.features.loader import enabled_features, load_features
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.load import Manifest
+from agentbox.manifest.skills.corpus import (
+    digests,
+    manifest_directories,
+    shipped_digests,
+    shipped_folders,
+    skill_folders,
+)
 from agentbox.plan.lockfile.errors import LockError
 from agentbox.plan.lockfile.inputs import LockInputs, RequestedPackages
 from agentbox.plan.lockfile.reader import parse_lock
@@ -36,12 +43,15 @@ def lock_inputs(
     lock: Path | None = None,
     systems: Sequence[str] = (),
     features: Mapping[str, Feature] | None = None,
+    skills: Mapping[str, str] | None = None,
     checkout: Path = CHECKOUT,
 ) -> LockInputs:
     """Return what the manifest requires, for its systems and `systems`.
 
     Without systems in the manifest these are this machine's and those of the `lock`: a lock for
-    more machines is not stale here, and locking again keeps them. Raises ResolveError (exit 5) for
+    more machines is not stale here, and locking again
+    keeps them. `skills` are digests by name, as of `manifest_skills` (default: those that agentbox
+    brings). Raises ResolveError (exit 5) for
     an unknown suite.
     """
     image, all_features = manifest.usable.image, load_features() if features is None else features
@@ -56,7 +66,25 @@ def lock_inputs(
         extra_packages=tuple(sorted(image.extra_packages)),
         requirements=project.runtime,
         unused_requirements=project.unused,
+        skills=shipped_digests() if skills is None else skills,
     )
+
+
+def manifest_skills(manifest: Manifest) -> dict[str, str]:
+    """The digest of each skill that a manifest can select. Raises SkillError."""
+    return digests(folders_of(manifest))
+
+
+def folders_of(manifest: Manifest) -> dict[str, Path]:
+    """Their folders by name. Raises SkillError."""
+    paths = manifest.usable.skills.corpus.paths
+    return skill_folders(manifest_directories(paths, Path(manifest.name)))
+
+
+def own_skills(manifest: Manifest) -> tuple[Path, ...]:
+    """The folders of those that are the manifest's own. Raises SkillError."""
+    shipped = shipped_folders()
+    return tuple(path for name, path in folders_of(manifest).items() if name not in shipped)
 
 
 def debian_lists(inputs: LockInputs) -> dict[str, tuple[str, ...]]:

@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from agentbox.core.progress import Progress
@@ -54,6 +54,19 @@ def relock(
     if written:
         replace_file(path, data)
     return LockUpdate(new, diff_locks(previous, new), written)
+
+
+def pin_skills(path: Path, inputs: LockInputs, *, base: Path | None = None) -> str:
+    """Updates the digests of skills in the lock at `path` if they are all that differs; offline.
+    Returns what has changed, "" for nothing. Without a lock at `path` it starts from `base`."""
+    lock = _read_if_valid(path)
+    if lock is None and base is not None:
+        lock = _read_if_valid(base)
+    if lock is None or lock.inputs != inputs.digest():
+        return ""
+    if changed := inputs.skill_difference(lock):
+        replace_file(path, serialize_lock(replace(lock, skills=inputs.skills)))
+    return changed
 
 
 def check_inputs(path: Path, inputs: LockInputs) -> Lock:

@@ -60,6 +60,7 @@ def resolve(inputs: LockInputs, pins: Pins, cache: Path, progress: Progress) -> 
         debian=debian,
         wheels=wheel_rows,
         npm=npm_resolver.resolve(inputs, sorted(archs), pins.npm, progress),
+        skills=inputs.skills,
     )
 
 

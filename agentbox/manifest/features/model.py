@@ -58,6 +58,7 @@ class Feature:
     made: tuple[str, ...] = ()
     npm_scripts_ignored: str = ""
     commands: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ()  # of the corpus, which only an image with this feature has
     min_memory: Size | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     volumes: tuple[Mapping[str, Any], ...] = ()

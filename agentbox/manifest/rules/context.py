@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Any, Final
 
 from agentbox.manifest.declarations.key_path import fill_entry, split_names
-from agentbox.manifest.features.corpus import skill_names
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.features.ports import ListenerSpec, port_table
 from agentbox.manifest.features.security_exceptions import seccomp_files
@@ -19,6 +18,7 @@ from agentbox.manifest.keys import flatten, generic_path, keys
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.model import Model
 from agentbox.manifest.rules.unvalidated_lock import UnvalidatedLock
+from agentbox.manifest.skills.corpus import skill_names
 from agentbox.policy.policy import Policy
 
 GATES: Final = gates()

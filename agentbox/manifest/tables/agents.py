@@ -12,6 +12,7 @@ from agentbox.manifest.types import (
     Argument,
     BoxPath,
     CommandLine,
+    Glob,
     Name,
     NameOrNone,
     Variable,
@@ -120,6 +121,12 @@ class AgentTable:
     workspace_dir: BoxPath = key("/workspace", "live", doc="Working directory.", when=ENABLED)
     children: Annotated[tuple[Name, ...], Unique()] = key(
         (), "live", doc="Agents that it may spawn ($CHILDREN).", when=ENABLED
+    )
+    skills: Annotated[tuple[Glob, ...], Unique()] = key(
+        ("*",),
+        "live",
+        doc="Skills that it is told of, by name or glob: an offer, not a boundary.",
+        when=ENABLED,
     )
     approval_required: Annotated[tuple[ApprovalAction, ...], Unique()] = key(
         (), "live", doc="Actions that wait for an operator.", when=ENABLED

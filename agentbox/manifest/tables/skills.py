@@ -5,7 +5,7 @@ from typing import Annotated
 
 from agentbox.manifest.declarations.constraints import Unique
 from agentbox.manifest.declarations.key import key, table
-from agentbox.manifest.types import Glob, HttpUrl
+from agentbox.manifest.types import Glob, HttpUrl, RelativePath
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -17,6 +17,11 @@ class CorpusTable:
     )
     exclude: Annotated[tuple[Glob, ...], Unique()] = key(
         (), "rebuild", doc="Skills to leave out of those, by name or glob."
+    )
+    paths: Annotated[tuple[RelativePath, ...], Unique()] = key(
+        (),
+        "rebuild",
+        doc="Folders beside the manifest with further skills, one folder each.",
     )
 
 

@@ -34,21 +34,35 @@ class LockInputs:
     unused_requirements: Mapping[str, tuple[str, ...]] = field(
         default_factory=dict
     )  # by distribution; not locked
+    skills: Mapping[str, str] = field(default_factory=dict)  # digests by name; pinned, not resolved
 
     def digest(self) -> str:
-        """`sha256:<hex>` over canonical JSON, independent of the order of lists and tables."""
+        """`sha256:<hex>` over canonical JSON, independent of the order of lists and tables. Skills
+        do not count: they need no resolving."""
         return inputs_digest(self)
 
     def difference(self, lock: Lock) -> str:
         """The first difference between the lock and these inputs; "" if there is none."""
         if lock.inputs == self.digest():
-            return ""
+            return self.skill_difference(lock)
         return _first_difference(self, lock) or "package lists changed"
+
+    def skill_difference(self, lock: Lock) -> str:
+        """How the skills differ from those of the lock; "" if they do not."""
+        changed = [
+            f"skill {name} was changed"
+            for name, digest in sorted(self.skills.items())
+            if lock.skills.get(name, digest) != digest
+        ]
+        listed = _changes("skill", self.skills, tuple(lock.skills))
+        return ", ".join(part for part in (listed, *changed) if part)
 
 
 def inputs_digest(inputs: LockInputs) -> str:
     """The value of the lock's key `inputs`."""
-    return digest(canonical_json(_sorted(asdict(inputs))))
+    values = asdict(inputs)
+    del values["skills"]
+    return digest(canonical_json(_sorted(values)))
 
 
 def _sorted(value: object) -> object:

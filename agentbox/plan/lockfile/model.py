@@ -70,6 +70,7 @@ class Lock:
     debian: Mapping[str, tuple[DebEntry, ...]] = field(default_factory=dict)
     wheels: tuple[WheelEntry, ...] = ()
     npm: tuple[NpmEntry, ...] = ()
+    skills: Mapping[str, str] = field(default_factory=dict)  # `sha256:<hex>` by name
 
     def tables(self) -> Iterator[tuple[str, tuple[LockEntry, ...]]]:
         """All tables of files with their names, in the order of the written file."""

@@ -79,6 +79,10 @@ def _lock(document: Mapping[str, Any]) -> Lock:
         debian={arch: _rows(DebEntry, table) for arch, table in document.get("debian", {}).items()},
         wheels=_rows(WheelEntry, document["wheels"]),
         npm=_rows(NpmEntry, document["npm"]),
+        skills={
+            name: _digest(value, f"skills.{name}")
+            for name, value in document.get("skills", {}).items()
+        },
     )
     _check_unique(lock)
     return lock

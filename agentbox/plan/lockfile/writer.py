@@ -26,6 +26,11 @@ def _lines(lock: Lock) -> Iterator[str]:
         yield from _table(f"debian.{arch}", rows)
     yield from _table("wheels", lock.wheels)
     yield from _table("npm", lock.npm)
+    if lock.skills:
+        yield ""
+        yield "[skills]"
+        for name, digest in sorted(lock.skills.items()):
+            yield f"{name} = {_value(digest)}"
 
 
 def _table(name: str, rows: Iterable[LockEntry]) -> Iterator[str]:

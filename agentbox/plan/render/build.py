@@ -13,10 +13,12 @@ from agentbox.manifest.features.loader import load_features
 from agentbox.manifest.load import Manifest, load
 from agentbox.manifest.rules.engine import run_rules
 from agentbox.manifest.rules.unvalidated_lock import read_lock
+from agentbox.manifest.skills.corpus import skill_folders
 from agentbox.plan.build import build_plan
 from agentbox.plan.lockfile.reader import parse_lock
 from agentbox.plan.render.errors import RenderError
-from agentbox.plan.render.files import config_layer, write
+from agentbox.plan.render.files import config_layer, executable_files, write
+from agentbox.plan.render.skills import plan_skills
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -28,6 +30,7 @@ def main(arguments: Sequence[str]) -> int:
             options.lock,
             options.system,
             options.out,
+            options.skills,
             test_hooks=options.test_hooks,
         )
     except AgentboxError as error:
@@ -43,12 +46,19 @@ def _parser() -> argparse.ArgumentParser:
     for name in ("manifest", "lock", "out"):
         parser.add_argument(f"--{name}", type=Path, required=True)
     parser.add_argument("--system", required=True)
+    parser.add_argument("--skills", type=Path, help="a folder with the manifest's own skills")
     parser.add_argument("--test-hooks", action="store_true")
     return parser
 
 
 def _build(
-    manifest_file: Path, lock_file: Path, system: str, out: Path, *, test_hooks: bool
+    manifest_file: Path,
+    lock_file: Path,
+    system: str,
+    out: Path,
+    own_skills: Path | None,
+    *,
+    test_hooks: bool,
 ) -> None:
     manifest, features = load(manifest_file), load_features()
     report = run_rules(manifest, features=features, lock=read_lock(lock_file), systems=(system,))
@@ -58,7 +68,10 @@ def _build(
         )
     lock = lock_file.read_bytes()
     plan = build_plan(manifest, features, lock, parse_lock(lock), system, test_hooks=test_hooks)
-    write(config_layer(plan, manifest=manifest.raw, lock=lock), out)
+    has_own = own_skills is not None and own_skills.is_dir()
+    skills = plan_skills(plan, skill_folders([own_skills] if own_skills and has_own else []))
+    layer = config_layer(plan, manifest=manifest.raw, lock=lock, skills=skills)
+    write(layer, out, executable_files(skills))
 
 
 def _validation_error(manifest: Manifest, errors: Sequence[str]) -> RenderError:

@@ -1,11 +1,11 @@
 """The files of each rendering, and writing them."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 
 from agentbox.core.paths import Paths
-from agentbox.manifest.features.corpus import skill_files
+from agentbox.manifest.skills.skill import Skill
 from agentbox.plan.merge import effective_profile
 from agentbox.plan.model import Plan
 from agentbox.plan.render.build_record import build_record
@@ -14,6 +14,7 @@ from agentbox.plan.render.env import env_file
 from agentbox.plan.render.probes import probes
 from agentbox.plan.render.seccomp import seccomp_text
 from agentbox.plan.render.security_report import report_json, security_report
+from agentbox.plan.render.skills import skill_catalogue
 from agentbox.plan.render.supervisord import supervisord
 
 
@@ -44,8 +45,11 @@ def compose_files(
     }
 
 
-def config_layer(plan: Plan, *, manifest: bytes, lock: bytes) -> dict[str, bytes]:
-    """The files of layer `config` by box path, without the SBOM copy."""
+def config_layer(
+    plan: Plan, *, manifest: bytes, lock: bytes, skills: Collection[Skill]
+) -> dict[str, bytes]:
+    """The files of layer `config` by box path, without the SBOM copy. `skills` are those of
+    `plan_skills`."""
     box = Paths()
     return {
         str(box.baked_manifest): manifest,
@@ -54,8 +58,24 @@ def config_layer(plan: Plan, *, manifest: bytes, lock: bytes) -> dict[str, bytes
         str(box.plan): plan_text(plan).encode(),
         str(box.probes): probes(plan).encode(),
         str(box.supervisord_conf): supervisord(plan).encode(),
-        **{str(box.skills / name): text for name, text in skill_files(plan.skills).items()},
+        str(box.skill_catalogue): skill_catalogue(skills),
+        **{
+            str(box.skills / skill.name / file.path): file.data
+            for skill in skills
+            for file in skill.files
+        },
     }
+
+
+def executable_files(skills: Collection[Skill]) -> frozenset[str]:
+    """The box paths of that layer that may be executed."""
+    box = Paths()
+    return frozenset(
+        str(box.skills / skill.name / file.path)
+        for skill in skills
+        for file in skill.files
+        if file.executable
+    )
 
 
 def plan_text(plan: Plan) -> str:
@@ -72,13 +92,16 @@ def render_all(plan: Plan, out: Path, *, manifest: bytes, image_ref: str = "") -
     return write(files, out)
 
 
-def write(files: Mapping[str, bytes], out: Path) -> tuple[Path, ...]:
-    """Writes the files below `out` (also absolute paths), 0644. Raises OSError."""
+def write(
+    files: Mapping[str, bytes], out: Path, executable: Collection[str] = ()
+) -> tuple[Path, ...]:
+    """Writes the files below `out` (also absolute paths), 0644, or 0755 if named in `executable`.
+    Raises OSError."""
     written = []
     for name in sorted(files):
         path = out / name.lstrip("/")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(files[name])
-        path.chmod(0o644)
+        path.chmod(0o755 if name in executable else 0o644)
         written.append(path)
     return tuple(written)

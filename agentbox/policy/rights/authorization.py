@@ -83,6 +83,7 @@ class Authorization:
     approval_required: tuple[str, ...] = ()  # `tool:<p>`, `host:<p>`, `spawn:<p>`
     children: tuple[str, ...] = ()  # names of [agents] that it may start
     secrets: tuple[str, ...] = ()  # names of secrets provided as files
+    skills: tuple[str, ...] = ()  # globs of the skills that it is told of; no right
     limits: Mapping[str, Any] = field(
         default_factory=dict
     )  # effective, as in [limits]; sizes in bytes

@@ -88,6 +88,7 @@ class GrantSet:
     budget: Budget | None = None
     approval_required: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
+    skills: tuple[str, ...] = ("*",)  # globs of the skills that it is told of
     env: tuple[str, ...] = ()  # variables of the box that are passed on
     secrets: tuple[Grant, ...] = ()
     workspace: str = "branch"
@@ -162,6 +163,7 @@ class GrantSet:
             "provider": self.provider,
             "budget": to_plain(self.budget),
             "children": list(self.children),
+            "skills": list(self.skills),
             "approval_required": list(self.approval_required),
             "workspace": self.workspace,
             "grants": [_describe_grant(grant, now) for grant in self.grants],

@@ -11,6 +11,7 @@ from typing import Any
 from agentbox.core.paths import CHECKOUT, Paths
 from agentbox.plan.model import Plan
 from agentbox.plan.render.files import config_layer
+from agentbox.plan.render.skills import plan_skills
 
 BOX = Paths()
 SITE = "/opt/agentbox/venv/lib/python3.13/site-packages"
@@ -62,7 +63,7 @@ def _resized(record: Mapping[str, Any], files: Mapping[str, bytes]) -> bytes | N
 def baked(plan: Plan, manifest: str) -> dict[str, bytes]:
     """The files that an image built from this plan would have: its programs and probes."""
     lock = (CHECKOUT / "agentbox.lock").read_bytes()
-    layer = config_layer(plan, manifest=manifest.encode(), lock=lock)
+    layer = config_layer(plan, manifest=manifest.encode(), lock=lock, skills=plan_skills(plan))
     return {str(path): layer[str(path)] for path in (BOX.plan, BOX.probes, BOX.supervisord_conf)}
 
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "events tail": TEXT, "events show": TEXT, "events verify": TEXT, "events export": BYTES, "events prune": NONE,
     "events delivery": TEXT, "memory reembed": TEXT,
     "config validate": NONE, "config explain": NONE, "config show": NONE, "config diff": NONE,
+    "skills list": TEXT, "skills show": TEXT, "skills check": TEXT, "skills add": TEXT, "skills remove": TEXT,
     "lock": NONE, "fetch": NONE, "build": NONE, "verify": NONE, "render": NONE, "fmt": NONE, "doctor": TEXT,
     "boot explain": TEXT, "boot history": TEXT, "bench": NONE, "test": NONE,
 }  # fmt: skip

@@ -29,7 +29,7 @@ METHODS = {
     "discard_review": "reviews.discard", "list_approvals": "approvals.list", "get_approval": "approvals.get",
     "list_states": "states.list", "adopt_state": "states.adopt", "show_state": "states.show", "remove_state": "states.remove",
     "usage_report": "usage.report",
-    "decide_approval": "approvals.decide", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
+    "decide_approval": "approvals.decide", "list_skills": "skills.list", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
 }  # fmt: skip
 
 

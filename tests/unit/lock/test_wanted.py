@@ -18,6 +18,7 @@ from agentbox.host.packages.npm import npm_resolver
 from agentbox.host.packages.relock import check_inputs, replace_file, require_system
 from agentbox.manifest.features.model import Feature, Gate
 from agentbox.manifest.load import Manifest, parse
+from agentbox.manifest.skills.corpus import shipped_digests
 from agentbox.plan.lockfile.errors import LockError
 from agentbox.plan.lockfile.inputs import LockInputs
 from agentbox.plan.lockfile.model import Lock
@@ -41,6 +42,7 @@ def asked(text: str = "", lock: Path | None = None, systems: tuple[str, ...] = (
 def lock_for(inputs: LockInputs, path: Path) -> Path:
     """An empty lock for these inputs."""
     lock = Lock(
+        skills=shipped_digests(),
         inputs=inputs.digest(),
         source=inputs.source,
         suite=inputs.suite,

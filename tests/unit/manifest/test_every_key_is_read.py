@@ -67,6 +67,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "desktop.*": ("config/features", "agentbox/box/programs/desktop"),
     "gpu.*": ("config/features",),
     "toolchains.*": ("config/features",),
+    "skills.corpus.paths": ("agentbox/host/packages/lock_inputs.py",),
     "skills.corpus.*": ("agentbox/plan/build.py",),
     "skills.*": ("config/features",),
     "agents.*.limits.*": (

@@ -2,14 +2,16 @@
 
 from support.plans import plan_of
 
-from agentbox.manifest.features.corpus import corpus_dir, skill_names
+from agentbox.manifest.skills.corpus import corpus_dir, skill_names
 from agentbox.plan.render.files import config_layer
+from agentbox.plan.render.skills import plan_skills
 
 SKILLS = "/opt/agentbox/skills/"
 
 
 def _skills(text: str) -> dict[str, bytes]:
-    files = config_layer(plan_of(text), manifest=b"", lock=b"")
+    plan = plan_of(text)
+    files = config_layer(plan, manifest=b"", lock=b"", skills=plan_skills(plan))
     return {
         name.removeprefix(SKILLS): data for name, data in files.items() if name.startswith(SKILLS)
     }

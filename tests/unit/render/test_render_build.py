@@ -11,6 +11,7 @@ from support.plans import SYSTEM, manifest_bytes
 from agentbox.core.canonical import digest
 from agentbox.core.paths import CHECKOUT
 from agentbox.manifest.features.loader import UNGATED, load_features
+from agentbox.manifest.skills.corpus import shipped_digests
 from agentbox.plan.lockfile.model import DebEntry, Lock, WheelEntry
 from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
@@ -32,6 +33,7 @@ def _lock() -> Lock:
         python="3.13",
         systems=(SYSTEM,),
         features=UNGATED,
+        skills=shipped_digests(),
         debian={
             "amd64": tuple(
                 DebEntry(
@@ -118,6 +120,7 @@ def test_the_layer_holds_what_boot_reads_and_its_digests_agree(tmp_path: Path) -
         "opt/agentbox/share/build.json",
         "opt/agentbox/share/plan.json",
         "opt/agentbox/share/probes.json",
+        "opt/agentbox/share/skills.json",
         "opt/agentbox/skills/git-history/SKILL.md",
     ]
 

@@ -118,6 +118,7 @@ def build_and_load(
 ) -> PreparedImage:
     """Builds and loads the image unless the engine has one with the same inputs."""
     from agentbox.host.image.nix_build import build
+    from agentbox.host.packages.lock_inputs import own_skills
 
     state = cli.state()
     key = build_key(manifest, cli.lock, test_hooks=test_hooks)
@@ -134,6 +135,7 @@ def build_and_load(
         CHECKOUT,
         manifest=cli.manifest,
         test_hooks=test_hooks,
+        own_skills=own_skills(manifest),
         progress=progress,
         out_link=state.directory / "image",
     )

@@ -12,6 +12,18 @@ if TYPE_CHECKING:
     from agentbox.manifest.load import Manifest
 
 
+def pin_manifest_skills(cli: CliContext, manifest: Manifest) -> None:
+    """Writes the digests of the skills into the lock beside the manifest, if only they differ.
+    Needs no network."""
+    from agentbox.host.packages.lock_inputs import lock_inputs, manifest_skills
+    from agentbox.host.packages.relock import LOCK_NAME, pin_skills
+
+    adjacent = cli.manifest.absolute().parent / LOCK_NAME
+    inputs = lock_inputs(manifest, lock=cli.lock, skills=manifest_skills(manifest))
+    if changed := pin_skills(adjacent, inputs, base=cli.lock):
+        cli.out.note(f"skills pinned in {adjacent.name}: {changed}")
+
+
 def lock_and_fetch(
     cli: CliContext, manifest: Manifest, *, locked: bool, system: str = ""
 ) -> EnsuredLock:

@@ -84,11 +84,15 @@ def start_spec(
     cli: CliContext, manifest: Manifest, stamp: BuildStamp | None, options: UpOptions
 ) -> StartSpec:
     """All inputs of a start."""
+    from agentbox.host.packages.lock_inputs import folders_of
+
     plan = plan_for(manifest, cli.lock, test_hooks=options.test_hooks)
     hooks = options.hooks if options.test_hooks else {}
     return StartSpec(
         plan=plan,
         manifest=manifest.raw,
+        lock=cli.lock.read_bytes(),
+        skill_folders=folders_of(manifest),
         state=cli.state(),
         image_ref=stamp.reference if stamp else "",
         image_id=stamp.image_id if stamp else "",
@@ -97,15 +101,19 @@ def start_spec(
         strict=options.strict,
         hooks=hooks,
         secrets=collect_secrets(plan.secrets, cli.manifest, cli.state().secrets_dir),
-        made_of=origin_digest(stamp, options),
+        made_of=origin_digest(stamp, options, plan.digests.skills),
     )
 
 
-def origin_digest(stamp: BuildStamp | None, options: UpOptions) -> str:
-    """Digest of the inputs beside plan and secrets: image or source tree, and options."""
+def origin_digest(
+    stamp: BuildStamp | None, options: UpOptions, skills: Mapping[str, str] | None = None
+) -> str:
+    """Digest of the inputs beside plan and secrets: image, or source tree and skills, and
+    options."""
     hooks = options.hooks if options.test_hooks else {}
     source = _image_name(stamp) if stamp else f"{running_source_digest()} {sys.prefix}"
-    return digest(canonical_json([source, str(options.project or ""), options.strict, dict(hooks)]))
+    parts = [source, str(options.project or ""), options.strict, dict(hooks)]
+    return digest(canonical_json([*parts, dict(skills)] if skills and not stamp else parts))
 
 
 def _image_name(stamp: BuildStamp) -> str:

@@ -30,4 +30,18 @@ def load_valid_manifest(cli: CliContext) -> Manifest:
             "Fix the lines above; `agentbox config explain CODE` explains each.",
             exit_code=ExitCode.BAD,
         )
+    _check_skills(manifest)
     return manifest
+
+
+def _check_skills(manifest: Manifest) -> None:
+    """The manifest's own skills that it selects; those of agentbox are checked by its tests. Raises
+    AgentboxError (exit 1) naming each bad one."""
+    from agentbox.host.packages.lock_inputs import own_skills
+    from agentbox.manifest.skills.corpus import select_skills
+    from agentbox.manifest.skills.validator import require_valid
+
+    corpus = manifest.usable.skills.corpus
+    own = {path.name: path for path in own_skills(manifest)} if corpus.paths else {}
+    selected = select_skills(corpus.include, corpus.exclude, own)
+    require_valid({name: own[name] for name in selected})

@@ -27,13 +27,15 @@ from agentbox.host.image.verify.steps import (
     check_directory,
     check_rendered,
     check_rows,
+    check_skills,
     compare_archives,
 )
-from agentbox.host.packages.lock_inputs import host_system
+from agentbox.host.packages.lock_inputs import folders_of, host_system, own_skills
 from agentbox.manifest.load import Manifest, parse
 from agentbox.plan.lockfile.reader import parse_lock
 from agentbox.plan.model import Plan
 from agentbox.plan.render.files import compose_files, config_layer
+from agentbox.plan.render.skills import plan_skills
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,7 @@ def verify_target(cli: CliContext) -> VerifyTarget:
         manifest=image_manifest_file,
         lock=cli.lock,
         test_hooks=previous.test_hooks,
+        own_skills=own_skills(manifest),
         out_link=directory / "verify" / "image",
         progress=cli.out.progress(),
     )
@@ -107,9 +110,12 @@ def verify_steps(
     try:
         yield check_rows(parse_lock(lock), host_system())
         plan = plan_for(target.image_manifest, lock, test_hooks=target.rebuilt.test_hooks)
-        yield check_rendered(
-            config_layer(plan, manifest=target.image_manifest.raw, lock=lock.read_bytes()), archive
+        skills = plan_skills(plan, folders_of(target.manifest))
+        layer = config_layer(
+            plan, manifest=target.image_manifest.raw, lock=lock.read_bytes(), skills=skills
         )
+        yield check_rendered(layer, archive)
+        yield check_skills(plan.digests.skills, archive)
         yield _compare_directory(target)
         yield from [check_blobs(archive)] if quick else _compare_rebuild(target)
         yield (
@@ -137,7 +143,12 @@ def _compare_directory(target: VerifyTarget) -> VerifyStep:
 
 
 def _compare_rebuild(target: VerifyTarget) -> Iterator[VerifyStep]:
-    with flake_reference(CHECKOUT, target.image_manifest_file, target.cli.lock) as flake:
+    with flake_reference(
+        CHECKOUT,
+        target.image_manifest_file,
+        target.cli.lock,
+        own_skills=own_skills(target.manifest),
+    ) as flake:
         differing = list(rebuild_differences(flake, host_system(), target.cli.out.progress()))
     if not differing:
         yield VerifyStep("rebuild", "same", "every derivation from plan to image was rebuilt")

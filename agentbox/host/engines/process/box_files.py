@@ -14,7 +14,8 @@ from agentbox.host.engines.process.privilege_drop import BOX_UID
 
 def write_box_files(paths: Paths, start: StartSpec) -> None:
     """Writes the files of the image and the directories of the mounts, owned by the box's user."""
-    from agentbox.plan.render.files import config_layer
+    from agentbox.plan.render.files import config_layer, executable_files
+    from agentbox.plan.render.skills import plan_skills
     from agentbox.plan.render.supervisord import supervisord
 
     for directory in (
@@ -27,13 +28,12 @@ def write_box_files(paths: Paths, start: StartSpec) -> None:
     ):
         directory.mkdir(parents=True, exist_ok=True)
     _link_workspace(paths.workspace, start.project)
-    lock = (CHECKOUT / "agentbox.lock").read_bytes()
+    lock = start.lock or (CHECKOUT / "agentbox.lock").read_bytes()
+    skills = plan_skills(start.plan, start.skill_folders or None)
     if paths.skills.exists():
         shutil.rmtree(paths.skills)  # a skill that is no longer selected
-    files = {
-        paths.resolve(name): text
-        for name, text in config_layer(start.plan, manifest=start.manifest, lock=lock).items()
-    }
+    layer = config_layer(start.plan, manifest=start.manifest, lock=lock, skills=skills)
+    files = {paths.resolve(name): text for name, text in layer.items()}
     files |= {
         paths.manifest: start.manifest,
         paths.supervisord_conf: supervisord(start.plan, paths).encode(),
@@ -41,6 +41,8 @@ def write_box_files(paths: Paths, start: StartSpec) -> None:
     for target, content in files.items():
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_bytes(content)
+    for name in executable_files(skills):
+        paths.resolve(name).chmod(0o755)
     paths.venv.unlink(missing_ok=True)  # another checkout may have started this box before
     paths.venv.symlink_to(sys.prefix)
     for name in start.plan.secrets:

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from agentbox.core.canonical import file_sha256
+from agentbox.core.paths import Paths
 from agentbox.host.image.verify.compare import Difference, first_image_difference
 from agentbox.host.image.verify.members import Archive
 from agentbox.host.packages.store.nix_store import flat_path, recursive_path
+from agentbox.manifest.skills.skill import rows_digest
 from agentbox.plan.lockfile.model import ARCH_OF_SYSTEM, Lock, LockEntry
 
 _DIGEST_CHARS = 12
@@ -83,6 +85,33 @@ def check_rendered(rendered: Mapping[str, bytes], archive: Archive) -> VerifySte
                 "",
             )
     return VerifyStep("render", "same", f"{len(rendered)} files of layer config")
+
+
+def check_skills(digests: Mapping[str, str], archive: Archive) -> VerifyStep:
+    """The skills of the image are those of the lock: path, executable bit and SHA-256 of each
+    file."""
+    root = str(Paths().skills).lstrip("/") + "/"
+    found: dict[str, list[tuple[str, bool, str]]] = {}
+    for path, member in archive.members(archive.names.index(_CONFIG)).items():
+        name, _, file = path.removeprefix(root).partition("/")
+        if path.startswith(root) and member.type != "dir":
+            row = (file, bool(int(member.mode, 8) & 0o100), member.sha256)
+            found.setdefault(name, []).append(row)
+    actual = {name: rows_digest(iter(rows)) for name, rows in found.items()}
+    for name in sorted(digests.keys() | actual.keys()):
+        if digests.get(name) != actual.get(name):
+            return VerifyStep.from_difference(
+                "skills",
+                Difference(
+                    "layer config",
+                    root + name,
+                    "digest",
+                    digests.get(name, "missing"),
+                    actual.get(name, "missing"),
+                ),
+                "",
+            )
+    return VerifyStep("skills", "same", f"{len(digests)} skills of the lock")
 
 
 def check_directory(rendered: Mapping[str, bytes], directory: Path) -> VerifyStep:

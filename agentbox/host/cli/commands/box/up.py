@@ -12,7 +12,7 @@ from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
 from agentbox.host.cli.stages import image, prerequisites, start
-from agentbox.host.cli.stages.lock_and_fetch import lock_and_fetch
+from agentbox.host.cli.stages.lock_and_fetch import lock_and_fetch, pin_manifest_skills
 from agentbox.host.cli.stages.start import UpOptions
 from agentbox.host.cli.stages.validate import load_valid_manifest
 from agentbox.host.engines.docker.docker import DockerEngine
@@ -137,6 +137,8 @@ def _start_box(
         stage.result = prerequisites.start_daemon(choice)
     if options.project is not None:
         prerequisites.grant_project(cli, choice, options.project, yes=yes)
+    if not locked:
+        pin_manifest_skills(cli, manifest)
     stamp = None
     if isinstance(choice.engine, DockerEngine):
         if not options.registry:

@@ -20,7 +20,7 @@ from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.state import BoxState, BuildStamp
 from agentbox.host.image.archive import BuildResult, read_archive
 from agentbox.host.image.nix_build import build
-from agentbox.host.packages.lock_inputs import host_system
+from agentbox.host.packages.lock_inputs import host_system, own_skills
 
 
 @click.command(name="build")
@@ -66,6 +66,7 @@ def command(
                 lock=cli.lock,
                 system=system,
                 test_hooks=test_hooks,
+                own_skills=own_skills(manifest),
                 out_link=link,
                 progress=cli.out.progress(),
             )

@@ -47,14 +47,15 @@ def command(
     host's apt, pip and npm with their mirrors, proxies and credentials. Also writes
     requirements.host, .mcp and .test.
     """
-    from agentbox.host.packages.lock_inputs import lock_inputs
+    from agentbox.host.packages.lock_inputs import lock_inputs, manifest_skills
     from agentbox.host.packages.relock import LOCK_NAME
 
     if names and not upgrade:
         raise click.UsageError("NAME requires --upgrade")
     manifest = load_valid_manifest(cli)
     path = cli.manifest.absolute().parent / LOCK_NAME
-    inputs = lock_inputs(manifest, lock=path, systems=systems)
+    skills = manifest_skills(manifest)
+    inputs = lock_inputs(manifest, lock=path, systems=systems, skills=skills)
     if check:
         _check_lock(cli, path, inputs)
     else:
@@ -80,8 +81,14 @@ def _update_lock(
     cli: CliContext, path: Path, inputs: LockInputs, upgrade: list[str] | None
 ) -> None:
     from agentbox.host.packages.python.host_requirements import update_files
-    from agentbox.host.packages.relock import relock
+    from agentbox.host.packages.relock import pin_skills, relock
 
+    if upgrade is None and (changed := pin_skills(path, inputs)):
+        cli.out.document(
+            {"lock": str(path), "systems": inputs.systems, "changes": [], "written": [path.name]}
+        )
+        cli.out.line(f"{changed}; every package stays as it was locked")
+        return
     progress = cli.out.progress()
     with host_cache() as cache:
         update = relock(path, inputs, cache=cache, progress=progress, upgrade=upgrade)

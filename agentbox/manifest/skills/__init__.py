@@ -1,0 +1,1 @@
+"""Agent Skills (agentskills.io/specification): the corpus, its digests, and the validator."""
