@@ -16,7 +16,6 @@ from agentbox.agents.review.autorun import autorun_reason
         ".gemini/skills/own/a.py",
         ".opencode/skills/own/a.py",
         ".config/opencode/skills/own/a.py",
-        ".github/skills/own/a.py",
         ".qwen/skills/own/a.py",
         "anywhere/skill.md",
     ],
