@@ -159,10 +159,6 @@ AUTORUN_PATTERNS: Final[dict[str, tuple[str, ...]]] = {
             ".trae/**",
         ),
         *(
-            ".github/skills/**",
-            ".github/agents/**",
-            ".github/prompts/**",
-            ".github/instructions/**",
             "agents.override.md",
             "claude.local.md",
         ),

@@ -188,7 +188,7 @@ async def test_mcp(agent_api: GatewayFixture) -> None:
         True,
     )
     assert (await client.post("tools/call", {"name": "nothing"})).json()["error"]["code"] == -32602
-    assert (await client.post("resources/list")).json()["error"]["code"] == -32601
+    assert (await client.post("prompts/list")).json()["error"]["code"] == -32601
     await client.http.aclose()
 
 
