@@ -1,5 +1,7 @@
 """Money: the record of calls, and what a gateway refuses to an agent with a budget in it."""
 
+import asyncio
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,8 @@ from agentbox_testkit.wait import wait_until
 from support.model_gateway import BUDGET, PRICE, model_gateway
 from support.model_server import ModelServer, ServerFault
 from support.model_turns import ModelTurn
+
+from agentbox.policy.cost import TokenCounts
 
 PRICES = {"small-*": PRICE}
 UNIT = 1_000_000  # micro-units
@@ -67,6 +71,32 @@ async def test_a_call_that_does_not_fit_is_refused_in_the_form_of_its_provider(
                 assert refused.status_code == 429
                 assert "remain, this call may cost" in refused.json()["error"]["message"]
             assert gateway.authorizer.refusal_counts["coder", "budget:cost"] == 2
+            assert accounts(tmp_path) == sums(tmp_path)
+
+
+async def test_parallel_streams_cannot_spend_beyond_their_money(tmp_path: Path) -> None:
+    """Twenty at once of a parent and its child, each with all the output that it may have: what the
+    provider counted, at the prices, is within the money."""
+    with ModelServer(
+        reply=lambda _turns, _body: ModelTurn(text="a " * 40, tokens=10**6), pause=0.01
+    ) as server:
+        async with model_gateway(tmp_path, server, prices=PRICES, max_concurrent=32) as gateway:
+            budget = replace(BUDGET, max_cost=30_000, max_concurrent=32)
+            coder = gateway.authorizer.add_agent("coder", budget=budget)
+            child = replace(budget, max_cost=20_000)
+            gateway.authorizer.add_agent("child", budget=child, parent=coder)
+            names = ["coder", "child"] * 10
+            calls = (gateway.chat(name, stream=True, max_tokens=300) for name in names)
+            statuses = Counter(done.status_code for done in await asyncio.gather(*calls))
+            assert statuses.keys() == {200, 429}
+            assert statuses[200] >= 4
+            turn = ModelTurn(text="a " * 40, tokens=10**6)
+            counts = [turn.token_counts(request.body) for request in server.requests]
+            spent = sum(PRICE.cost(TokenCounts(input=read, output=out)) for read, out in counts)
+            assert spent <= 30_000
+            await wait_until(
+                lambda: accounts(tmp_path)["coder"][1] == spent, "every stream is settled"
+            )
             assert accounts(tmp_path) == sums(tmp_path)
 
 

@@ -15,6 +15,7 @@ from agentbox.core.errors import ExitCode
 from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.agent_output import AgentOutput
 from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.usage_text import run_line
 
 if TYPE_CHECKING:
     from agentbox.client.sync.attach import Attached
@@ -217,6 +218,7 @@ def _print_agent(cli: CliContext, agent: AgentInfo) -> None:
         "children": " ".join(policy.get("children", ())),
         "budget": _format_budget(policy.get("budget")),
         "used": _format_budget_use(agent.budget),
+        "ran": run_line(agent.usage),
         "approval": " ".join(policy.get("approval_required", ())),
         "denied": " ".join(
             f"{layer}:{rule}={count}"
@@ -274,4 +276,10 @@ def _format_budget_use(budget: Mapping[str, Any]) -> str:
 
 
 def _format_budget(budget: Mapping[str, Any] | None) -> str:
-    return "" if not budget else " ".join(f"{name}={value}" for name, value in budget.items())
+    if not budget:
+        return ""
+    from agentbox.policy.cost import to_decimal
+
+    money = budget.get("max_cost")
+    shown = {**budget, "max_cost": None if money is None else to_decimal(money)}
+    return " ".join(f"{name}={value}" for name, value in shown.items() if value is not None)
