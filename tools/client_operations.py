@@ -30,6 +30,7 @@ RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "reviews": ("Reviews", "Reviews of agents' changes."),
     "approvals": ("Approvals", "Actions of agents that require an approval."),
     "states": ("States", "The memory and pods of runs."),
+    "sandboxes": ("Sandboxes", "Programs run under one agent's confinement."),
 }
 _OF_THE_BOX: Final = ("box", "tasks")  # their operations are methods of the client itself
 _PODS: Final = ("pods", "Pods", "Named objects.")

@@ -175,6 +175,27 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
         RequestLine("adopt_state", "POST", "/v1/states", (), False, "adopt", False),
         RequestLine("show_state", "GET", "/v1/states/{id}", (), False, "show", True),
         RequestLine("remove_state", "DELETE", "/v1/states/{id}", (), False, "remove", False),
+        RequestLine("start_sandbox", "POST", "/v1/sandboxes", (), False, "create", True),
+        RequestLine(
+            "list_sandboxes", "GET", "/v1/sandboxes", ("limit", "cursor"), False, "list", True
+        ),
+        RequestLine("show_sandbox", "GET", "/v1/sandboxes/{id}", (), False, "show", True),
+        RequestLine(
+            "end_sandbox", "DELETE", "/v1/sandboxes/{id}", ("grace_s",), False, "end", True
+        ),
+        RequestLine("exec_sandbox", "POST", "/v1/sandboxes/{id}/exec", (), False, "exec", True),
+        RequestLine(
+            "stream_exec",
+            "GET",
+            "/v1/sandboxes/{id}/exec/{n}/stream",
+            ("since", "follow"),
+            True,
+            "stream",
+            True,
+        ),
+        RequestLine(
+            "signal_exec", "POST", "/v1/sandboxes/{id}/exec/{n}/signal", (), False, "signal", False
+        ),
         RequestLine("list_tokens", "GET", "/v1/tokens", (), False, "list_tokens", True),
         RequestLine("create_token", "POST", "/v1/tokens", (), False, "create", False),
         RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),

@@ -17,6 +17,7 @@ AgentState = Literal["starting", "running", "backoff", "stopping", "exited", "fa
 ExitReason = Literal[
     "exit", "signal", "terminated", "timeout", "limit", "lost", "restart-intensity"
 ]
+AgentKind = Literal["agent", "sandbox"]
 StreamKind = Literal["stdout", "stderr", "state", "exit"]
 Signal = Literal["INT", "TERM", "HUP", "USR1", "USR2", "STOP", "CONT"]
 LIMIT = arguments.PAGE_BOUNDS
@@ -133,7 +134,8 @@ class AgentInfo(Record):
     `state` (none, open, sealed or over) and the summary of a pending `review`. `budget`: model
     usage and remainder, `{tokens: {cap, used, reserved, left}, calls: {cap, used, left},
     window_seconds, resets_at}`, empty without a model. `state_id`: the state whose memory and pods
-    it uses; `session_id`: that of its events (docs/contracts/events.md).
+    it uses; `session_id`: that of its events (docs/contracts/events.md). `kind`: a sandbox has no
+    program of its own (docs/howto/run-programs-in-a-sandbox.md).
     """
 
     handle: AgentHandle
@@ -151,6 +153,7 @@ class AgentInfo(Record):
     budget: JsonObj = field(default_factory=dict)
     state_id: str = ""
     session_id: str = ""
+    kind: AgentKind = "agent"
 
     @property
     def agent_id(self) -> str:

@@ -57,6 +57,7 @@ def plan_of(
         privacy=tables.privacy(),
         limits=tables.limits(**limits),
         state=parsed.state,
+        sandboxes=parsed.sandboxes,
         agents=parsed.agents,
         policies=parsed.policies,
         providers=parsed.providers,

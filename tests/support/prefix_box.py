@@ -160,6 +160,7 @@ def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
         "privacy": tables.privacy(),
         "limits": tables.limits(),
         "state": StatePlan(keep_days=7),
+        "sandboxes": tables.sandboxes(),
         "reach": tables.reach(),
         "slots": {"events": SlotPlan(use="local-jsonl", required=False)},
         "programs": programs,

@@ -148,6 +148,7 @@ from agentbox.sandbox.launcher import (
     control,
     launcher,
     pending_process,
+    programs,
     reaper,
 )
 from agentbox.sandbox.monitor import disk_monitor, disk_scanner
@@ -285,7 +286,7 @@ WRITTEN: Final[Mapping[str, tuple[Any, ...]]] = {
     "monitor": (disk_scanner, disk_monitor),
     "posture control": (promised,),
     "proxy": (proxy_answers,),
-    "reaper": (reaper,),
+    "reaper": (reaper, pending_process, programs),
     "rule report": (ValidationReport.to_json,),
     "HTTP answers of another shape": tuple({*_modules(endpoints)} - {*_HELPERS}),
     "task": (task_records, *_modules(tasks)),

@@ -27,6 +27,7 @@ _TITLES = {
     "reviews": "Reviews",
     "approvals": "Approvals",
     "states": "States",
+    "sandboxes": "Sandboxes",
     "tokens": "Tokens",
     "mesh": "Mesh",
 }

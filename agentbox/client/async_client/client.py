@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agentbox.client.async_client.mesh import AsyncMeshClient
     from agentbox.client.async_client.pods import AsyncPodsClient
     from agentbox.client.async_client.reviews import AsyncReviewsClient
+    from agentbox.client.async_client.sandboxes import AsyncSandboxesClient
     from agentbox.client.async_client.states import AsyncStatesClient
     from agentbox.client.async_client.tokens import AsyncTokensClient
     from agentbox.contracts.box import (
@@ -240,3 +241,10 @@ class AsyncBoxClient(AsyncApiCaller):
         from agentbox.client.async_client.states import AsyncStatesClient
 
         return AsyncStatesClient(self)
+
+    @cached_property
+    def sandboxes(self) -> AsyncSandboxesClient:
+        """Programs run under one agent's confinement."""
+        from agentbox.client.async_client.sandboxes import AsyncSandboxesClient
+
+        return AsyncSandboxesClient(self)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentbox.client.sync.mesh import MeshClient
     from agentbox.client.sync.pods import PodsClient
     from agentbox.client.sync.reviews import ReviewsClient
+    from agentbox.client.sync.sandboxes import SandboxesClient
     from agentbox.client.sync.states import StatesClient
     from agentbox.client.sync.tokens import TokensClient
     from agentbox.contracts.box import (
@@ -241,3 +242,10 @@ class BoxClient(ApiCaller):
         from agentbox.client.sync.states import StatesClient
 
         return StatesClient(self)
+
+    @cached_property
+    def sandboxes(self) -> SandboxesClient:
+        """Programs run under one agent's confinement."""
+        from agentbox.client.sync.sandboxes import SandboxesClient
+
+        return SandboxesClient(self)

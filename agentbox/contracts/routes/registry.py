@@ -23,6 +23,7 @@ _MODULES: Final = (
     "reviews",
     "approvals",
     "states",
+    "sandboxes",
     "tokens",
     "mesh",
 )

@@ -48,6 +48,17 @@ class ForkHandler:
         if thread and not flags & CLONE_FILES:
             raise DeniedCall(errno.EPERM, "clone", "a thread with its own descriptor table")
         self._in_flight.pop(notification.pid, None)  # a new call, so the previous one is finished
+        self._count_one(thread=thread)
+        self._in_flight[notification.pid] = None
+        self._notify_fd.continue_syscall(notification)
+
+    def start_program(self) -> None:
+        """Counts a process that the reaper itself is about to start. Raises DeniedCall (EAGAIN) at
+        the limit.
+        """
+        self._count_one(thread=False)
+
+    def _count_one(self, *, thread: bool) -> None:
         if (
             self._maximum
             and not self._is_below_limit(thread)
@@ -64,10 +75,8 @@ class ForkHandler:
                 "box_tasks",
                 "all agents together are at the limit of processes and threads",
             )
-        self._in_flight[notification.pid] = None
         self._processes += not thread
         self._threads += 1
-        self._notify_fd.continue_syscall(notification)
 
     def _box_has_capacity(self) -> bool:
         """Whether one more leaves the box its reserve. The reaper of the tree counts too."""

@@ -25,6 +25,9 @@ METHODS = {
     "mesh_session": "mesh.show_session", "mesh_evict": "mesh.evict", "mesh_status": "mesh.status", "mesh_join": "mesh.join",
     "list_reviews": "reviews.list", "show_review": "reviews.show", "commit_review": "reviews.commit",
     "discard_review": "reviews.discard", "list_approvals": "approvals.list", "get_approval": "approvals.get",
+    "start_sandbox": "sandboxes.create", "list_sandboxes": "sandboxes.list", "show_sandbox": "sandboxes.show",
+    "end_sandbox": "sandboxes.end", "exec_sandbox": "sandboxes.exec", "stream_exec": "sandboxes.stream",
+    "signal_exec": "sandboxes.signal",
     "list_states": "states.list", "adopt_state": "states.adopt", "show_state": "states.show", "remove_state": "states.remove",
     "decide_approval": "approvals.decide", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
 }  # fmt: skip

@@ -75,6 +75,7 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "agents.*.llm.*": ("agentbox/gateway", "agentbox/policy/rights"),
     "agents.*": ("agentbox/agents", "agentbox/api", "agentbox/policy/rights"),
+    "sandboxes.*": ("agentbox/agents",),
     "state.*": ("agentbox/api",),
     "limits.*": (
         "agentbox/agents",
