@@ -33,7 +33,10 @@ RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "sandboxes": ("Sandboxes", "Programs run under one agent's confinement."),
 }
 _OF_THE_BOX: Final = ("box", "tasks")  # their operations are methods of the client itself
-_PODS: Final = ("pods", "Pods", "Named objects.")
+_BY_HAND: Final = (
+    ("pods", "Pods", "Named objects."),
+    ("sandbox_files", "SandboxFiles", "Files of running sandboxes."),
+)
 _HELPERS: Final = (
     "decode",
     "decode_event",
@@ -79,7 +82,7 @@ def _client_module() -> str:
         '    one."""',
         *_texts(methods),
     ]
-    for name, title, text in ((_PODS), *((name, *rest) for name, rest in RESOURCES.items())):
+    for name, title, text in (*_BY_HAND, *((name, *rest) for name, rest in RESOURCES.items())):
         module = f"agentbox.client.async_client.{name}"
         body += [
             "    @cached_property",
@@ -91,7 +94,10 @@ def _client_module() -> str:
         ]
     clients = "".join(
         f"    from agentbox.client.async_client.{name} import Async{title}Client\n"
-        for name, title in ((_PODS[:2]), *((name, rest[0]) for name, rest in RESOURCES.items()))
+        for name, title in (
+            *(row[:2] for row in _BY_HAND),
+            *((name, rest[0]) for name, rest in RESOURCES.items()),
+        )
     )
     return _module(
         "The client of a box. A resource is imported on first use: a command uses only one.",

@@ -15,6 +15,7 @@ from agentbox.api.endpoints.events import EventHandlers
 from agentbox.api.endpoints.memory import MemoryHandlers
 from agentbox.api.endpoints.pods import PodHandlers
 from agentbox.api.endpoints.reviews import ReviewHandlers
+from agentbox.api.endpoints.sandbox_files import SandboxFileHandlers
 from agentbox.api.endpoints.sandboxes import SandboxHandlers
 from agentbox.api.endpoints.states import StateHandlers
 from agentbox.api.http.handler import EndpointGroup
@@ -36,5 +37,6 @@ def slot_groups(
         "reviews": EndpointGroup(ReviewHandlers(slots.agent_host)),
         "approvals": EndpointGroup(ApprovalHandlers(slots.agent_host)),
         "sandboxes": EndpointGroup(SandboxHandlers(slots.agent_host, closing)),
+        "sandbox_files": EndpointGroup(SandboxFileHandlers(slots.agent_host, plans)),
         "states": EndpointGroup(StateHandlers(slots, plans)),
     }

@@ -196,6 +196,27 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
         RequestLine(
             "signal_exec", "POST", "/v1/sandboxes/{id}/exec/{n}/signal", (), False, "signal", False
         ),
+        RequestLine(
+            "read_sandbox_file", "GET", "/v1/sandboxes/{id}/files/{path*}", (), False, "read", True
+        ),
+        RequestLine(
+            "write_sandbox_file",
+            "PUT",
+            "/v1/sandboxes/{id}/files/{path*}",
+            (),
+            False,
+            "write",
+            True,
+        ),
+        RequestLine(
+            "remove_sandbox_file",
+            "DELETE",
+            "/v1/sandboxes/{id}/files/{path*}",
+            (),
+            False,
+            "remove",
+            False,
+        ),
         RequestLine("list_tokens", "GET", "/v1/tokens", (), False, "list_tokens", True),
         RequestLine("create_token", "POST", "/v1/tokens", (), False, "create", False),
         RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),

@@ -105,6 +105,15 @@ class Sandbox(Record):
     branch: JsonObj = field(default_factory=dict)
 
 
+@record
+class FileChunk(Record):
+    """A part of a file of `size` bytes. Two of one `tag` are parts of the same content."""
+
+    data: bytes
+    size: int
+    tag: str
+
+
 SandboxId = Annotated[Id, sent_as("id")]
 ExecNumber = Annotated[str, bounded_text(pattern="^[1-9][0-9]{0,8}$")]  # in the path
 Argv = Annotated[
@@ -153,6 +162,18 @@ class SandboxEndpoints(Protocol):
     ) -> AsyncIterator[StreamItem]: ...
 
     async def signal(self, sandbox_id: SandboxId, n: ExecNumber, signal: Signal) -> None: ...
+
+
+class SandboxFileEndpoints(Protocol):
+    """What the API serves for files of a sandbox. A path begins with `workspace/` (its branch) or
+    `tmp/` (its TMPDIR).
+    """
+
+    async def read(self, sandbox_id: SandboxId, path: str) -> bytes: ...
+
+    async def write(self, sandbox_id: SandboxId, path: str) -> None: ...
+
+    async def remove(self, sandbox_id: SandboxId, path: str) -> None: ...
 
 
 RECORDS: Mapping[str, type[Record]] = {

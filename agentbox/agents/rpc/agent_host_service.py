@@ -19,7 +19,7 @@ from agentbox.agents.states.state import StoredState
 from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.contracts.agent_host.denials import DenialCounts
 from agentbox.contracts.orchestrator import Signal
-from agentbox.contracts.sandboxes import ExecResult, NewSandbox, Sandbox
+from agentbox.contracts.sandboxes import ExecResult, FileChunk, NewSandbox, Sandbox
 from agentbox.core.records.page import Page
 from agentbox.core.slot_errors import PermissionDenied
 from agentbox.policy.patterns.scopes import Scope
@@ -151,6 +151,22 @@ class AgentHostService:
 
     async def signal_exec(self, sandbox_id: str, n: int, signal: Signal) -> None:
         self._sandboxes.signal(sandbox_id, n, signal)
+
+    async def read_sandbox_file(
+        self, sandbox_id: str, path: str, *, offset: int, size: int
+    ) -> FileChunk:
+        files = self._sandboxes.files(sandbox_id)
+        return await asyncio.to_thread(files.read, path, offset, size)
+
+    async def write_sandbox_file(
+        self, sandbox_id: str, path: str, *, upload: str, data: bytes, last: bool
+    ) -> None:
+        files = self._sandboxes.files(sandbox_id)
+        staged = self._sandboxes.upload_path(sandbox_id, upload)
+        await asyncio.to_thread(files.write, path, staged, data, last=last)
+
+    async def remove_sandbox_file(self, sandbox_id: str, path: str) -> None:
+        await asyncio.to_thread(self._sandboxes.files(sandbox_id).remove, path)
 
     async def read_record(self, after: int, *, wait_s: float) -> list[_Document]:
         store = self._host.store

@@ -1,10 +1,12 @@
 """All sandboxes of this host: agents of the kind `sandbox`, and the programs in them."""
 
 import asyncio
+import re
 import signal as signals
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import timedelta
+from pathlib import Path
 
 from agentbox.adapters.orchestrator.spec_checks import check_form
 from agentbox.adapters.runtime.adapter import Page
@@ -16,6 +18,7 @@ from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.agents.registry.listing import select_page
 from agentbox.agents.runs.agent_runner import AgentRunner
 from agentbox.agents.sandboxes.exec_run import ExecRun
+from agentbox.agents.sandboxes.files import SandboxFiles
 from agentbox.agents.sandboxes.sandbox import SandboxPrograms
 from agentbox.contracts.arguments import MAX_GRACE
 from agentbox.contracts.orchestrator import (
@@ -28,6 +31,8 @@ from agentbox.contracts.orchestrator import (
 from agentbox.contracts.sandboxes import MAX_NAME, TTL_SECONDS, ExecResult, NewSandbox, Sandbox
 from agentbox.core import clock
 from agentbox.core.slot_errors import NotFound
+
+_UPLOAD = re.compile("[A-Za-z0-9-]{1,64}")
 
 
 class SandboxManager:
@@ -117,6 +122,18 @@ class SandboxManager:
     def signal(self, sandbox_id: str, n: int, signal: Signal) -> None:
         """Raises NotFound, InvalidTransition."""
         self._of(sandbox_id).signal(n, signals.Signals[f"SIG{signal}"])
+
+    def files(self, sandbox_id: str) -> SandboxFiles:
+        """Of a running sandbox. Raises NotFound, SandboxOver."""
+        host, programs = self._registry.host, self._of(sandbox_id)
+        host.config = host.live_config.apply(host.config)
+        return SandboxFiles(programs.roots(), host.config.sandboxes.max_file)
+
+    def upload_path(self, sandbox_id: str, upload: str) -> Path:
+        """Where parts of a file wait for the last one. Raises ValidationError."""
+        if not _UPLOAD.fullmatch(upload):
+            raise invalid("/upload", "must be an id of 1 to 64 letters, digits and -")
+        return self._of(sandbox_id).upload_path(upload)
 
     def _ttl(self, sandbox: NewSandbox) -> float:
         """Seconds: what is asked for, else what the manifest allows."""

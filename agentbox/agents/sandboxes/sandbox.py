@@ -8,6 +8,8 @@ from typing import Any
 
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.review.branch import WORK
+from agentbox.agents.review.reviews import uses_branch
 from agentbox.agents.runs.agent_runner import AgentRunner
 from agentbox.agents.sandboxes.exec_run import ExecRun
 from agentbox.agents.sandboxes.program_launch import program_launch
@@ -121,6 +123,22 @@ class SandboxPrograms:
             raise InvalidTransition(f"program {n} cannot be signalled: it has ended", **members)
         run.signal(number)
 
+    def roots(self) -> Mapping[str, Path]:
+        """Directories of the running sandbox by the first name of a path: its branch, if it has
+        one, and its temporary directory. Raises SandboxOver."""
+        sandbox = None if self._runner is None else self._runner.sandbox
+        if sandbox is None:
+            raise self.over()
+        directory = Path(sandbox.launch.private)
+        branch = {"workspace": directory / WORK} if uses_branch(self._entry) else {}
+        return {**branch, "tmp": directory / "tmp"}
+
+    def upload_path(self, upload: str) -> Path:
+        """In a directory that no program reaches, and that goes with the sandbox."""
+        directory = self._directory.parent / "uploads"
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return directory / upload
+
     async def close(self) -> None:
         """The sandbox has ended: so have its programs. Returns when their ends are stored."""
         while self._tasks:
@@ -128,6 +146,7 @@ class SandboxPrograms:
         for run in self._execs.values():
             run.close()
         self._runner = None
+        shutil.rmtree(self._directory.parent / "uploads", ignore_errors=True)
 
     def over(self) -> SandboxOver:
         """The error of a call that needs a running sandbox."""

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from agentbox.client.async_client.mesh import AsyncMeshClient
     from agentbox.client.async_client.pods import AsyncPodsClient
     from agentbox.client.async_client.reviews import AsyncReviewsClient
+    from agentbox.client.async_client.sandbox_files import AsyncSandboxFilesClient
     from agentbox.client.async_client.sandboxes import AsyncSandboxesClient
     from agentbox.client.async_client.states import AsyncStatesClient
     from agentbox.client.async_client.tokens import AsyncTokensClient
@@ -178,6 +179,13 @@ class AsyncBoxClient(AsyncApiCaller):
         from agentbox.client.async_client.pods import AsyncPodsClient
 
         return AsyncPodsClient(self)
+
+    @cached_property
+    def sandbox_files(self) -> AsyncSandboxFilesClient:
+        """Files of running sandboxes."""
+        from agentbox.client.async_client.sandbox_files import AsyncSandboxFilesClient
+
+        return AsyncSandboxFilesClient(self)
 
     @cached_property
     def beads(self) -> AsyncBeadsClient:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from agentbox.client.sync.mesh import MeshClient
     from agentbox.client.sync.pods import PodsClient
     from agentbox.client.sync.reviews import ReviewsClient
+    from agentbox.client.sync.sandbox_files import SandboxFilesClient
     from agentbox.client.sync.sandboxes import SandboxesClient
     from agentbox.client.sync.states import StatesClient
     from agentbox.client.sync.tokens import TokensClient
@@ -179,6 +180,13 @@ class BoxClient(ApiCaller):
         from agentbox.client.sync.pods import PodsClient
 
         return PodsClient(self)
+
+    @cached_property
+    def sandbox_files(self) -> SandboxFilesClient:
+        """Files of running sandboxes."""
+        from agentbox.client.sync.sandbox_files import SandboxFilesClient
+
+        return SandboxFilesClient(self)
 
     @cached_property
     def beads(self) -> BeadsClient:

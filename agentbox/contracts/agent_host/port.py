@@ -9,7 +9,7 @@ from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.approvals import Approval
 from agentbox.contracts.orchestrator import Signal, StreamItem
 from agentbox.contracts.reviews import Committed, Discarded, ReviewPage, ReviewSummary
-from agentbox.contracts.sandboxes import ExecResult, NewSandbox, Sandbox
+from agentbox.contracts.sandboxes import ExecResult, FileChunk, NewSandbox, Sandbox
 from agentbox.contracts.states import State
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj
@@ -146,6 +146,23 @@ class AgentHost(Protocol):
 
     async def signal_exec(self, sandbox_id: str, n: int, signal: Signal) -> None:
         """Raises NotFound, and InvalidTransition if it does not run."""
+        ...
+
+    async def read_sandbox_file(
+        self, sandbox_id: str, path: str, *, offset: int, size: int
+    ) -> FileChunk:
+        """Raises NotFound, SandboxOver, PathOutside, FileTooLarge or ValidationError."""
+        ...
+
+    async def write_sandbox_file(
+        self, sandbox_id: str, path: str, *, upload: str, data: bytes, last: bool
+    ) -> None:
+        """One part of a file; the `last` one puts it in place. `upload` is an id that its parts
+        share. Raises as `read_sandbox_file`."""
+        ...
+
+    async def remove_sandbox_file(self, sandbox_id: str, path: str) -> None:
+        """Raises as `read_sandbox_file`."""
         ...
 
     async def read_record(self, after: int, *, wait_s: float = 0) -> tuple[LifecycleRecord, ...]:

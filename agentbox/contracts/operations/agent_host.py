@@ -71,6 +71,11 @@ AGENT_HOST = Resource(
         ),
         stream("stream_exec", rpc="sandbox.stream", capability="sandboxes"),
         write("signal_exec", rpc="sandbox.signal", capability="sandboxes"),
+        read("read_sandbox_file", rpc="sandbox.read_file", capability="sandboxes", deadline_s=60),
+        write(
+            "write_sandbox_file", rpc="sandbox.write_file", capability="sandboxes", deadline_s=60
+        ),
+        write("remove_sandbox_file", rpc="sandbox.remove_file", capability="sandboxes"),
         _waits("read_record", rpc="record.read", capability="record"),
         write("use_grant", rpc="grant.use"),
         stream("watch_authorizations", rpc="authorization.watch"),

@@ -2,7 +2,9 @@
 
 from agentbox.contracts.routes.operation import read, stream, write
 from agentbox.contracts.routes.resource import Resource
-from agentbox.contracts.sandboxes import NewSandbox, SandboxEndpoints
+from agentbox.contracts.sandboxes import NewSandbox, SandboxEndpoints, SandboxFileEndpoints
+
+_FILE = "/v1/sandboxes/{id}/files/{path*}"
 
 SANDBOXES = Resource(
     "sandboxes",
@@ -66,4 +68,44 @@ SANDBOXES = Resource(
         ),
     ),
 )
-RESOURCES = (SANDBOXES,)
+SANDBOX_FILES = Resource(
+    "sandboxes",
+    SandboxFileEndpoints,
+    endpoints="sandbox_files",
+    scope="agents",
+    operations=(
+        read(
+            "read",
+            f"GET {_FILE}",
+            "A regular file below `workspace/` or `tmp/` of at most `sandboxes.max_file`. No link "
+            "is followed.",
+            route="read_sandbox_file",
+            response="Body",
+            media="any",
+            deadline_s=60,
+        ),
+        write(
+            "write",
+            f"PUT {_FILE}",
+            "Creates or replaces a file, of at most `sandboxes.max_file`; missing directories are "
+            "made. No link is followed.",
+            route="write_sandbox_file",
+            body="Body",
+            statuses=(204,),
+            response="",
+            media="any",
+            idempotent=True,
+            deadline_s=60,
+        ),
+        write(
+            "remove",
+            f"DELETE {_FILE}",
+            "Removes a file, a link (not its target) or an empty directory.",
+            route="remove_sandbox_file",
+            statuses=(204,),
+            response="",
+            media="any",
+        ),
+    ),
+)
+RESOURCES = (SANDBOXES, SANDBOX_FILES)

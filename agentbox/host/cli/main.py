@@ -39,7 +39,7 @@ COMMAND_HELP: dict[str, str] = {
     "shell": "open a shell inside the box",
     "run": "run one command in the box as an agent",
     "agent": "manage agents: list, show, spawn, stop, logs, attach, revoke",
-    "sandbox": "run programs in a sandbox: create, exec, list, show, logs, signal, end",
+    "sandbox": "run programs in a sandbox: create, exec, cp, list, show, logs, signal, end",
     "task": "manage tasks: submit, list, show, stop, logs",
     "review": "review changes made by agents: list, show, commit, discard",
     "approvals": "list and decide pending approvals: list, show, approve, deny",

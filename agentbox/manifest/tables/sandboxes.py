@@ -5,6 +5,7 @@ from typing import Annotated
 
 from agentbox.manifest.declarations.constraints import Range
 from agentbox.manifest.declarations.key import key
+from agentbox.manifest.types import Size
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,3 +21,4 @@ class SandboxesTable:
     max_exec: Annotated[int, Range(1, 256)] = key(
         16, "live", doc="Programs at the same time in one sandbox."
     )
+    max_file: Size = key(Size("64MiB"), "live", doc="A file that one call reads or writes.")

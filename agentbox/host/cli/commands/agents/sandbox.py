@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import closing
 from typing import IO, TYPE_CHECKING, Any
 
@@ -26,12 +27,14 @@ if TYPE_CHECKING:
 
 _SIGNALS = ("INT", "TERM", "HUP", "USR1", "USR2", "STOP", "CONT")
 _EXIT_NOT_STARTED = 126
+_BLOCK = 1 << 20
+_ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MAX_OUTPUT = 8 << 20  # bytes: the most that a box stores of each stream
 
 
 @click.group(name="sandbox")
 def command() -> None:
-    """Run programs in a sandbox: create, exec, list, show, logs, signal, end.
+    """Run programs in a sandbox: create, exec, cp, list, show, logs, signal, end.
 
     A sandbox has the branch, HOME, token and policy of an agent, but no program of its own. Its
     changes wait for `agentbox review` once it has ended.
@@ -147,6 +150,29 @@ def exec_(
     return _exit_code(found.exit)
 
 
+@command.command()
+@click.argument("source")
+@click.argument("target")
+@click.pass_obj
+def cp(cli: CliContext, source: str, target: str) -> None:
+    """Copy a file into or out of a running sandbox: SOURCE to TARGET, one of which is ID:PATH.
+
+    PATH begins with /workspace/ (the branch) or /tmp/ (TMPDIR of its programs); links are not
+    followed. - is standard input or output.
+    """
+    (from_id, from_path), (to_id, to_path) = _split_path(source), _split_path(target)
+    if bool(from_id) == bool(to_id):
+        raise click.UsageError("Give one path in a sandbox, as ID:/workspace/..., and one here.")
+    with cli.client() as client:
+        if to_id:
+            with click.open_file(from_path, "rb") as stream:
+                client.sandbox_files.write(to_id, to_path, iter(lambda: stream.read(_BLOCK), b""))
+        else:
+            data = client.sandbox_files.read(from_id, from_path)
+            with click.open_file(to_path, "wb") as stream:
+                stream.write(data)
+
+
 @command.command(name="list")
 @click.pass_obj
 def list_(cli: CliContext) -> None:
@@ -230,6 +256,14 @@ def _follow(client: BoxClient, sandbox_id: str, n: int) -> None:
                 client.sandboxes.signal(sandbox_id, str(n), "INT")
             else:
                 return
+
+
+def _split_path(argument: str) -> tuple[str, str]:
+    """Id and path of a path in a sandbox; without an id, a path on this machine."""
+    sandbox_id, colon, path = argument.partition(":")
+    if not colon or not _ID.fullmatch(sandbox_id):
+        return "", argument
+    return sandbox_id, path.lstrip("/")
 
 
 def _format(sandbox: Sandbox) -> str:
