@@ -197,6 +197,9 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "signal_exec", "POST", "/v1/sandboxes/{id}/exec/{n}/signal", (), False, "signal", False
         ),
         RequestLine(
+            "attach_exec", "GET", "/v1/sandboxes/{id}/exec/{n}/attach", (), False, "attach", False
+        ),
+        RequestLine(
             "read_sandbox_file", "GET", "/v1/sandboxes/{id}/files/{path*}", (), False, "read", True
         ),
         RequestLine(

@@ -12,6 +12,7 @@ from agentbox.contracts.arguments import Cursor, Id, PageSize, Position
 from agentbox.contracts.orchestrator import (
     MAX_OUTPUT,
     AgentState,
+    Attachment,
     ExitRecord,
     Limits,
     RequestId,
@@ -163,6 +164,8 @@ class SandboxEndpoints(Protocol):
 
     async def signal(self, sandbox_id: SandboxId, n: ExecNumber, signal: Signal) -> None: ...
 
+    async def attach(self, sandbox_id: SandboxId, n: ExecNumber) -> Attachment: ...
+
 
 class SandboxFileEndpoints(Protocol):
     """What the API serves for files of a sandbox. A path begins with `workspace/` (its branch) or
@@ -171,7 +174,7 @@ class SandboxFileEndpoints(Protocol):
 
     async def read(self, sandbox_id: SandboxId, path: str) -> bytes: ...
 
-    async def write(self, sandbox_id: SandboxId, path: str) -> None: ...
+    async def write(self, sandbox_id: SandboxId, path: str, body: bytes) -> None: ...
 
     async def remove(self, sandbox_id: SandboxId, path: str) -> None: ...
 

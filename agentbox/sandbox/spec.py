@@ -41,7 +41,10 @@ class Launch:
     confinement: Confinement | None = None  # None: confined by the box alone
 
     def tree_limits(self) -> dict[str, Any]:
-        """The fields of `watchdog.TreeLimits`, which the launcher needs to monitor the tree."""
+        """The fields of `watchdog.TreeLimits`, which the launcher needs to monitor the tree. In a
+        sandbox one process more waits for a program.
+        """
+        waiting = {} if self.argv or not self.pids else {"pids": self.pids + 1}
         return {
             name: getattr(self, name)
             for name in (
@@ -54,7 +57,7 @@ class Launch:
                 "branch_disk",
                 "box_memory",
             )
-        }
+        } | waiting
 
     @staticmethod
     def names_program(line: bytes) -> bool:

@@ -1,7 +1,10 @@
 """Sandboxes over a real API and agent-host, and on the command line."""
 
+import hashlib
+import os
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from commandline import agentbox
@@ -73,6 +76,50 @@ def test_a_detached_program(client: BoxClient) -> None:
     assert code_of(lambda: list(client.sandboxes.stream(one, "9"))) == (404, "not-found")
 
 
+def test_a_client_attaches_to_a_program(client: BoxClient) -> None:
+    """Bytes both ways, from the first; one without an open stdin refuses before the upgrade."""
+    one = client.sandboxes.create("lab").sandbox_id
+    client.sandboxes.exec(one, ["cat"], interactive=True, detach=True, stdin=b"first\n")
+    with client.sandboxes.attach(one, "1") as attached:
+        chunks = iter(attached)
+        seen = next(chunks)
+        attached.send(b"second\n")
+        while seen.count(b"\n") < 2:
+            seen += next(chunks)
+        attached.close_stdin()
+        assert seen + b"".join(chunks) == b"first\nsecond\n"
+    client.sandboxes.exec(one, ["sleep", "60"], detach=True)
+    for n, expected in (("1", 409), ("2", 409), ("3", 404)):
+        with pytest.raises(ApiError) as caught, client.sandboxes.attach(one, n):
+            pass
+        assert caught.value.status == expected
+
+
+def test_files_over_http(client: BoxClient, box: ApiBox) -> None:
+    """In parts, with odd names; over the limit and outside are problems of their own."""
+    one = client.sandboxes.create("lab").sandbox_id
+    large = os.urandom(9 << 20)
+    client.sandbox_files.write(one, "workspace/a b/%é#?", (large[:5], large[5:]))
+    assert client.sandbox_files.read(one, "workspace/a b/%é#?") == large
+    listed = client.sandboxes.exec(one, ["sh", "-c", "cat a*/* | sha256sum; ls a*/"])
+    assert listed.stdout.decode() == f"{hashlib.sha256(large).hexdigest()}  -\n%é#?\n"
+    client.sandbox_files.write(one, "tmp/empty", b"")
+    assert client.sandbox_files.read(one, "tmp/empty") == b""
+    client.sandbox_files.remove(one, "tmp/empty")
+    client.sandboxes.exec(one, ["sh", "-c", "ln -s /etc etc; head -c 65M /dev/zero > big"])
+    calls = {
+        (404, "not-found"): "tmp/empty",
+        (403, "path-outside"): "workspace/etc/passwd",
+        (413, "file-too-large"): "workspace/big",
+    }
+    for problem, path in calls.items():
+        assert code_of(lambda path=path: client.sandbox_files.read(one, path)) == problem
+    too_much = (b"x" * (1 << 20) for _ in range(66))
+    assert code_of(lambda: client.sandbox_files.write(one, "tmp/x", too_much))[0] == 413
+    client.sandboxes.end(one, grace_s=0)
+    assert code_of(lambda: client.sandbox_files.read(one, "tmp/x")) == (410, "sandbox-over")
+
+
 def test_scopes(client: BoxClient, box: ApiBox) -> None:
     """`agents:read` sees, and changes nothing."""
     made = client.tokens.create("reader", scopes=["agents:read"])
@@ -82,6 +129,8 @@ def test_scopes(client: BoxClient, box: ApiBox) -> None:
         assert code_of(lambda: reader.sandboxes.exec(one, ["true"]))[0] == 403
         assert code_of(lambda: reader.sandboxes.create("lab"))[0] == 403
         assert code_of(lambda: reader.sandboxes.end(one))[0] == 403
+        assert code_of(lambda: reader.sandbox_files.write(one, "tmp/x", b""))[0] == 403
+        assert code_of(lambda: reader.sandbox_files.read(one, "tmp/x"))[0] == 404
 
 
 def test_a_killed_api_loses_no_program_and_no_byte(own_box: Callable[..., ApiBox]) -> None:
@@ -121,11 +170,11 @@ def test_a_killed_api_loses_no_program_and_no_byte(own_box: Callable[..., ApiBox
     assert (again.n, again.exit.code, again.stdout) == (1, 0, expected)
 
 
-def test_the_command_line(box: ApiBox) -> None:
-    """Create, exec with its exit code, show, logs, signal, end."""
+def test_the_command_line(box: ApiBox, tmp_path: Path) -> None:
+    """Create, exec with its exit code, cp, show, logs, signal, end."""
 
-    def sandbox(*arguments: str, code: int = 0) -> str:
-        done = agentbox(box, "sandbox", *arguments)
+    def sandbox(*arguments: str, code: int = 0, given: bytes | None = None) -> str:
+        done = agentbox(box, "sandbox", *arguments, given=given)
         assert done.returncode == code, done.stderr
         return (done.stdout + done.stderr).decode()
 
@@ -134,6 +183,10 @@ def test_the_command_line(box: ApiBox) -> None:
     assert printed == "b\n"
     assert "no-such-program" in sandbox("exec", one, "no-such-program", code=127)
     assert sandbox("exec", "-d", one, "sleep", "60") == "3\n"
+    sandbox("cp", "-", f"{one}:/workspace/in", given=b"copied")
+    sandbox("cp", f"{one}:/workspace/in", str(tmp_path / "out"))
+    assert (tmp_path / "out").read_bytes() == b"copied"
+    assert "Give one path" in sandbox("cp", "in", "out", code=2)
     assert "3  running" in sandbox("show", one)
     assert sandbox("logs", one, "1") == "b\n"
     sandbox("signal", one, "3", "INT")

@@ -19,7 +19,7 @@ from agentbox.contracts.orchestrator import StreamKind
 from agentbox.contracts.sandboxes import ExecExit, ExecInfo, ExecReason, ExecResult
 from agentbox.core import clock
 from agentbox.core.files.atomic import read_json, replace_json
-from agentbox.core.slot_errors import ValidationError
+from agentbox.core.slot_errors import ValidationError, invalid_transition
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.launcher.program_client import ProgramProcess
 from agentbox.sandbox.spec import ProgramEnded
@@ -42,6 +42,7 @@ class ExecRun:
         self.stream = stream or StreamLog(directory, max(_MIN_LOG, max_output))
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.stdin: Stdin | None = None
+        self.is_interactive = False  # clients may write to its stdin
         self._capture = OutputCapture(max_output)
         self._process: ProgramProcess | None = None
         self._pumps: tuple[Pump, ...] = ()
@@ -103,6 +104,22 @@ class ExecRun:
         if self.stdin is not None:
             self.stdin.close()
         self._end(self._exit(ended))
+
+    async def write_stdin(self, data: bytes, *, eof: bool) -> None:
+        """Raises InvalidTransition if it was not started with an open stdin, or has closed it."""
+        try:
+            if self.stdin is None or not self.is_interactive or self.done.done():
+                raise StdinClosed
+            await self.stdin.write(data)
+        except StdinClosed as error:
+            raise invalid_transition(
+                f"cannot write to program {self.info.n}: its stdin is not open",
+                str(self.info.n),
+                from_state="closed",
+                to_state="written",
+            ) from error
+        if eof:
+            self.stdin.close()
 
     def fail(self, error: Exception) -> None:
         """The start was refused: who waits for the end gets the error."""

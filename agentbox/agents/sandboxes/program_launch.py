@@ -1,6 +1,7 @@
 """Builds the launch of a program in a sandbox: that of the sandbox with the program, its directory
 and its environment."""
 
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -17,13 +18,34 @@ from agentbox.agents.runs.confinement import (
 from agentbox.agents.runs.launch_spec import cwd_of
 from agentbox.agents.runs.open_sandbox import OpenSandbox
 from agentbox.policy.rights import gateway_environment
+from agentbox.sandbox.confinement import Confinement
 from agentbox.sandbox.spec import Launch
 
 _PREFIX = "AGENTBOX_"
+_MAX_PROGRAMS = 64
+
+
+class ProgramConfinements:
+    """Confinements by program. The policy is compiled again once the rights of the sandbox have
+    changed."""
+
+    def __init__(self) -> None:
+        self._rights: tuple[object, ...] = ()
+        self._by_program: dict[str, Confinement] = {}
+
+    def find(self, entry: AgentRecord, config: HostConfig, bindings: PathVariables) -> Confinement:
+        """Raises SpawnError (stage profile)."""
+        rights = tuple(entry.grant_set.kernel_rights(time.time()))
+        if rights != self._rights or len(self._by_program) >= _MAX_PROGRAMS:
+            self._rights, self._by_program = rights, {}
+        if (found := self._by_program.get(bindings.program)) is None:
+            found = self._by_program[bindings.program] = build_confinement(entry, config, bindings)
+        return found
 
 
 def program_launch(
     sandbox: OpenSandbox,
+    confinements: ProgramConfinements,
     entry: AgentRecord,
     config: HostConfig,
     argv: tuple[str, ...],
@@ -56,5 +78,5 @@ def program_launch(
         argv=argv,
         cwd=path,
         env=environment,
-        confinement=build_confinement(entry, config, bindings),
+        confinement=confinements.find(entry, config, bindings),
     )

@@ -4,7 +4,6 @@ import asyncio
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
@@ -12,15 +11,15 @@ from agentbox.agents.review.branch import WORK
 from agentbox.agents.review.reviews import uses_branch
 from agentbox.agents.runs.agent_runner import AgentRunner
 from agentbox.agents.sandboxes.exec_run import ExecRun
-from agentbox.agents.sandboxes.program_launch import program_launch
+from agentbox.agents.sandboxes.program_launch import ProgramConfinements, program_launch
 from agentbox.contracts.sandboxes import ExecInfo
 from agentbox.core import clock
 from agentbox.core.slot_errors import (
     AdapterError,
     ExecLimit,
-    InvalidTransition,
     NotFound,
     SandboxOver,
+    invalid_transition,
 )
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.report import report
@@ -41,6 +40,7 @@ class SandboxPrograms:
         self._last = 0
         self._requests: dict[str, int] = {}  # number by request id
         self._tasks: set[asyncio.Task[None]] = set()
+        self._confinements = ProgramConfinements()
 
     def recover(self) -> None:
         """Loads what an earlier agent-host stored."""
@@ -88,9 +88,11 @@ class SandboxPrograms:
         self._last = n = self._last + 1
         info = ExecInfo(n=n, argv=argv, cwd=cwd, started_at=clock.now())
         run = self._execs[n] = ExecRun(self._directory / str(n), info, max_output)
-        self._requests[request_id] = n
+        self._requests[request_id], run.is_interactive = n, interactive
         try:
-            launch = program_launch(sandbox, self._entry, self._host.config, argv, cwd, env)
+            launch = program_launch(
+                sandbox, self._confinements, self._entry, self._host.config, argv, cwd, env
+            )
             await run.start(
                 sandbox.process.start_program(
                     launch, stdin="pipe" if interactive or stdin else "null"
@@ -114,13 +116,12 @@ class SandboxPrograms:
         """Raises NotFound, InvalidTransition."""
         run = self.get(n)
         if run.info.exit is not None:
-            members: dict[str, Any] = {
-                "id": str(n),
-                "from": "exited",
-                "to": "signalled",
-                "blockers": [],
-            }
-            raise InvalidTransition(f"program {n} cannot be signalled: it has ended", **members)
+            raise invalid_transition(
+                f"program {n} cannot be signalled: it has ended",
+                str(n),
+                from_state="exited",
+                to_state="signalled",
+            )
         run.signal(number)
 
     def roots(self) -> Mapping[str, Path]:

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
 from agentbox.client.transport import decode, decode_event, idempotency_header, without_none
 
 if TYPE_CHECKING:
+    from agentbox.client.async_client.attach import AsyncAttached
     from agentbox.client.async_client.request_sender import AsyncRequestSender
     from agentbox.contracts.orchestrator import Limits, StreamItem
     from agentbox.contracts.sandboxes import ExecResult, Sandbox
@@ -140,3 +142,14 @@ class AsyncSandboxesClient:
     async def signal(self, sandbox_id: str, n: str, signal: str) -> None:
         """Sends a signal to a program; STOP and CONT to all of its processes."""
         await self._box.request("signal_exec", {"id": sandbox_id, "n": n}, body={"signal": signal})
+
+    @asynccontextmanager
+    async def attach(self, sandbox_id: str, n: str) -> AsyncIterator[AsyncAttached]:
+        """A WebSocket on the pipes of a program that was started with `interactive`: binary
+        messages are bytes of stdin and stdout (from its start), an empty one closes stdin, a text
+        message is a problem. It ends with the output."""
+        attached = await self._box.open_socket("attach_exec", {"id": sandbox_id, "n": n})
+        try:
+            yield attached
+        finally:
+            await attached.aclose()

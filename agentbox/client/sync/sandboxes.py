@@ -6,11 +6,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from agentbox.client.transport import decode, decode_event, idempotency_header, without_none
 
 if TYPE_CHECKING:
+    from agentbox.client.sync.attach import Attached
     from agentbox.client.sync.request_sender import RequestSender
     from agentbox.contracts.orchestrator import Limits, StreamItem
     from agentbox.contracts.sandboxes import ExecResult, Sandbox
@@ -139,3 +141,14 @@ class SandboxesClient:
     def signal(self, sandbox_id: str, n: str, signal: str) -> None:
         """Sends a signal to a program; STOP and CONT to all of its processes."""
         self._box.request("signal_exec", {"id": sandbox_id, "n": n}, body={"signal": signal})
+
+    @contextmanager
+    def attach(self, sandbox_id: str, n: str) -> Iterator[Attached]:
+        """A WebSocket on the pipes of a program that was started with `interactive`: binary
+        messages are bytes of stdin and stdout (from its start), an empty one closes stdin, a text
+        message is a problem. It ends with the output."""
+        attached = self._box.open_socket("attach_exec", {"id": sandbox_id, "n": n})
+        try:
+            yield attached
+        finally:
+            attached.close()

@@ -148,6 +148,11 @@ class AgentHost(Protocol):
         """Raises NotFound, and InvalidTransition if it does not run."""
         ...
 
+    async def write_exec_stdin(self, sandbox_id: str, n: int, *, data: bytes, eof: bool) -> None:
+        """Returns when the program's pipe has taken the data; `eof` closes it then. Raises
+        NotFound, and InvalidTransition if its stdin is not open."""
+        ...
+
     async def read_sandbox_file(
         self, sandbox_id: str, path: str, *, offset: int, size: int
     ) -> FileChunk:

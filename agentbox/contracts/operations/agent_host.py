@@ -71,6 +71,7 @@ AGENT_HOST = Resource(
         ),
         stream("stream_exec", rpc="sandbox.stream", capability="sandboxes"),
         write("signal_exec", rpc="sandbox.signal", capability="sandboxes"),
+        write("write_exec_stdin", rpc="sandbox.stdin", capability="sandboxes", deadline_s=30),
         read("read_sandbox_file", rpc="sandbox.read_file", capability="sandboxes", deadline_s=60),
         write(
             "write_sandbox_file", rpc="sandbox.write_file", capability="sandboxes", deadline_s=60

@@ -1,6 +1,6 @@
 """Operations of sandboxes: several programs under one agent's confinement."""
 
-from agentbox.contracts.routes.operation import read, stream, write
+from agentbox.contracts.routes.operation import Operation, read, stream, write
 from agentbox.contracts.routes.resource import Resource
 from agentbox.contracts.sandboxes import NewSandbox, SandboxEndpoints, SandboxFileEndpoints
 
@@ -65,6 +65,16 @@ SANDBOXES = Resource(
             route="signal_exec",
             body="SignalExecBody",
             statuses=(204,),
+        ),
+        Operation(
+            name="attach",
+            kind="socket",
+            http="GET /v1/sandboxes/{id}/exec/{n}/attach",
+            summary="A WebSocket on the pipes of a program that was started with `interactive`: "
+            "binary messages are bytes of stdin and stdout (from its start), an empty one closes "
+            "stdin, a text message is a problem. It ends with the output.",
+            route="attach_exec",
+            statuses=(101,),
         ),
     ),
 )

@@ -61,6 +61,7 @@ class PendingProcess:
         descriptor is left.
         """
         self._notify_fd: int | None = None  # of a preforked process
+        self._filter = 0  # its number, once a server has taken the descriptor
         self._report_fd, report_writer = os.pipe()
         self._socket, remote = socket.socketpair()
         try:
@@ -84,11 +85,21 @@ class PendingProcess:
         OSError.
         """
         self._notify_fd = notification_server.receive_notify_fd(self._socket)
-        server = (
-            NotificationServer(self._notify_fd, confinement, locks, 1)
-            if self._notify_fd is not None
-            else None
-        )
+        if self._notify_fd is None:
+            self._await_ready(None)
+            return
+        server = NotificationServer(self._notify_fd, confinement, locks, 1)
+        self._await_ready(server)
+        server.close()
+
+    def warm_up_in(self, server: NotificationServer) -> None:
+        """As `warm_up`, in a tree that has a server, which answers the calls of all meanwhile."""
+        notify_fd = notification_server.receive_notify_fd(self._socket)
+        if notify_fd is not None:
+            self._notify_fd, self._filter = notify_fd, server.add(notify_fd)
+        self._await_ready(server)
+
+    def _await_ready(self, server: NotificationServer | None) -> None:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         if server is not None:
@@ -97,8 +108,6 @@ class PendingProcess:
             if server is not None:
                 server.serve()
         self._socket.recv(len(agent_process.READY))
-        if server is not None:
-            server.close()
 
     def send_order(self, line: bytes, stdio: tuple[int, int, int]) -> None:
         """Sends the launch as a line; the process continues while the reaper parses that line
@@ -132,7 +141,7 @@ class PendingProcess:
         """Answers the calls of an ordered process until its exec, and those of the rest of its tree
         if it has a `server` already. Raises StartFailed.
         """
-        number = 0
+        number = self._filter
         try:
             self._set_cpu_share(launch, shared=server is not None)
             if launch.confinement is not None:
@@ -143,7 +152,7 @@ class PendingProcess:
                     else notification_server.receive_notify_fd(self._socket)
                 )
                 if notify_fd is not None and server is not None:
-                    number = server.add(notify_fd)
+                    number = number or server.add(notify_fd)
         except OSError:  # its calls could not be answered
             tree.signal_process(self.pid, signal.SIGKILL)
         messages = [json.loads(line) for line in self._read_report(server).splitlines()]
@@ -159,7 +168,7 @@ class PendingProcess:
         """Of a process that is not needed: it exits."""
         self._socket.close()
         os.close(self._report_fd)
-        if self._notify_fd is not None:
+        if self._notify_fd is not None and not self._filter:
             os.close(self._notify_fd)
 
     def _set_cpu_share(self, launch: Launch, *, shared: bool) -> None:

@@ -18,13 +18,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from agentbox.sandbox.launcher import tree
+from agentbox.sandbox.launcher.agent_process import uses_default_filter
 from agentbox.sandbox.launcher.pending_process import PendingProcess, StartFailed, deliver_order
 from agentbox.sandbox.monitor.box_tasks import BoxTasks
+from agentbox.sandbox.spec import Launch
 from agentbox.sandbox.syscalls.denials import DeniedCall
 from agentbox.sandbox.syscalls.notification_server import NotificationServer
 
 _BLOCK = 1 << 16
 _FREEZE_ROUNDS = 50
+_FORK_DELAY = 0.005  # seconds after a start, so that the program goes first
 
 
 class Program:
@@ -75,19 +78,25 @@ class Program:
 
 
 class Programs:
-    """`spare`: a process that waits for the first launch. `server` answers the calls of all. `poll`
-    is that of the reaper's loop.
+    """`launch` is that of the sandbox. `spare`: a process that waits for a program, as one always
+    does but for a moment after each start. `server` answers the calls of all. `poll` is that of the
+    reaper's loop.
     """
 
     def __init__(
         self,
+        launch: Launch,
         spare: PendingProcess | None,
         server: NotificationServer | None,
         locks: int,
         box_tasks: BoxTasks,
     ) -> None:
         self.poll = select.poll()
-        self._spare, self._server, self._locks, self._box_tasks = spare, server, locks, box_tasks
+        self._server, self._locks, self._box_tasks = server, locks, box_tasks
+        self._forks_ahead = uses_default_filter(launch)
+        self._fork_at: float | None = None
+        self._spare: PendingProcess | None = None
+        self._set_spare(spare)
         self._by_fd: dict[int, Program] = {}  # by descriptor of the control socket
         self._is_closed = False
 
@@ -122,7 +131,7 @@ class Programs:
         """A child of the reaper was reaped."""
         if self._spare is not None and pid == self._spare.pid:
             self._spare.close()
-            self._spare = None
+            self._set_spare(None)
         for program in self._by_fd.values():
             if program.leader == pid and not program.has_exited:
                 program.has_exited = True
@@ -132,11 +141,15 @@ class Programs:
     def next_deadline(self) -> float | None:
         """In the time of `time.monotonic`."""
         moments = [one.kill_at for one in self._by_fd.values() if one.kill_at is not None]
+        moments += [] if self._fork_at is None else [self._fork_at]
         return min(moments, default=None)
 
     def check_deadlines(self) -> None:
-        """Kills what had to end by itself."""
+        """Kills what had to end by itself; forks the next spare."""
         now = time.monotonic()
+        if self._fork_at is not None and now >= self._fork_at:
+            self._fork_at = None
+            self._fork_spare()
         for program in self._by_fd.values():
             if program.kill_at is not None and now >= program.kill_at:
                 program.kill_at = None
@@ -144,10 +157,10 @@ class Programs:
 
     def close(self) -> None:
         """No further program is started. Idempotent."""
-        self._is_closed = True
+        self._is_closed, self._fork_at = True, None
         if self._spare is not None:
             self._spare.close()
-            self._spare = None
+            self._set_spare(None)
 
     def _start(self, program: Program, line: bytes) -> None:
         try:
@@ -155,7 +168,10 @@ class Programs:
                 raise StartFailed({"stage": "sandbox", "errno": 0, "why": "the sandbox ends"})
             if self._server is not None:
                 self._server.forks.start_program()
-            spare, self._spare = self._spare, None
+            spare = self._spare
+            self._set_spare(None)
+            if self._forks_ahead:
+                self._fork_at = time.monotonic() + _FORK_DELAY
             pending, launch = deliver_order(spare, line, program.stdio)
             executed = pending.run_until_exec(launch, self._locks, self._box_tasks, self._server)
         except DeniedCall as error:
@@ -169,6 +185,20 @@ class Programs:
             row = tree.read_process(pending.pid)
             ids = {"pid": pending.pid, "start_ticks": row.start_ticks if row else 0}
             program.send({"event": "started", **ids, "measured": executed.measured})
+
+    def _fork_spare(self) -> None:
+        """Without a process left, the next start forks, and reports it."""
+        if self._server is None or self._spare is not None:
+            return
+        with contextlib.suppress(OSError):
+            spare = PendingProcess(preforked=True)
+            spare.warm_up_in(self._server)
+            self._set_spare(spare)
+
+    def _set_spare(self, spare: PendingProcess | None) -> None:
+        self._spare = spare
+        if self._server is not None:
+            self._server.forks.uncounted = 0 if spare is None else 1
 
     def _report_failure(self, program: Program, stage: str, reason: str) -> None:
         program.close_stdio()

@@ -146,7 +146,9 @@ class Reaper:
         for fd in stdio:
             os.close(fd)
         self.notification_server = make_server(launch, self.locks, self.box_tasks)
-        self.programs = Programs(pending, self.notification_server, self.locks, self.box_tasks)
+        self.programs = Programs(
+            launch, pending, self.notification_server, self.locks, self.box_tasks
+        )
         ids = {"pid": 0, "start_ticks": 0, "reaper": os.getpid()}
         self.control.send({"event": "started", **ids, "measured": {}})
 

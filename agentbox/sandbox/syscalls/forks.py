@@ -35,6 +35,7 @@ class ForkHandler:
     ) -> None:
         self._notify_fd, self._maximum, self._box_share = notify_fd, maximum, box_share
         self._processes = self._threads = 1
+        self.uncounted = 0  # processes of the tree that the reaper keeps ready for a program
         self._in_flight: dict[
             int, None
         ] = {}  # threads whose call was continued and that may not have forked yet
@@ -105,7 +106,8 @@ class ForkHandler:
                 self._count_in_flight()
             )  # before the scan: a fork between the two counts twice, not never
             rows = _descendants()
-            self._processes, self._threads = len(rows), sum(row.threads for row in rows)
+            self._processes = len(rows) - self.uncounted
+            self._threads = sum(row.threads for row in rows) - self.uncounted
             if not self._is_below_limit(thread):
                 break
             self._processes += in_flight

@@ -27,7 +27,7 @@ METHODS = {
     "discard_review": "reviews.discard", "list_approvals": "approvals.list", "get_approval": "approvals.get",
     "start_sandbox": "sandboxes.create", "list_sandboxes": "sandboxes.list", "show_sandbox": "sandboxes.show",
     "end_sandbox": "sandboxes.end", "exec_sandbox": "sandboxes.exec", "stream_exec": "sandboxes.stream",
-    "signal_exec": "sandboxes.signal",
+    "signal_exec": "sandboxes.signal", "attach_exec": "sandboxes.attach",
     "read_sandbox_file": "sandbox_files.read", "write_sandbox_file": "sandbox_files.write", "remove_sandbox_file": "sandbox_files.remove",
     "list_states": "states.list", "adopt_state": "states.adopt", "show_state": "states.show", "remove_state": "states.remove",
     "decide_approval": "approvals.decide", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
