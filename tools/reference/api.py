@@ -28,6 +28,7 @@ _TITLES = {
     "approvals": "Approvals",
     "states": "States",
     "sandboxes": "Sandboxes",
+    "sandbox_files": "Files of sandboxes",
     "tokens": "Tokens",
     "mesh": "Mesh",
 }

@@ -98,12 +98,12 @@ class ExecRun:
         timer = loop.call_later(timeout_s, self._expire, grace)
         ended = await process.ended
         timer.cancel()
-        process.forget()  # after a timeout, what is left of it is killed
         for pump in self._pumps:
             pump.discard_rest()
         if self.stdin is not None:
             self.stdin.close()
         self._end(self._exit(ended))
+        process.forget()  # after a timeout, what is left of it is killed
 
     async def write_stdin(self, data: bytes, *, eof: bool) -> None:
         """Raises InvalidTransition if it was not started with an open stdin, or has closed it."""

@@ -28,6 +28,13 @@ class ControlSocket:
         """Sends all of it. Raises OSError if the reaper has exited."""
         await asyncio.get_running_loop().sock_sendall(self._socket, data)
 
+    def send_now(self, data: bytes) -> bytes:
+        """Sends what the socket has room for, without waiting; returns the rest."""
+        try:
+            return data[self._socket.send(data) :]
+        except BlockingIOError:
+            return data
+
     async def send_fds(self, order: Mapping[str, Any], fds: Sequence[int]) -> None:
         """Sends an order with descriptors. Raises OSError if the reaper has exited."""
         data = json.dumps(order).encode() + b"\n"

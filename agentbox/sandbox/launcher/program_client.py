@@ -27,11 +27,18 @@ class ProgramProcess:
         self.ended: asyncio.Future[ProgramEnded] = asyncio.get_running_loop().create_future()
         self._task: asyncio.Task[None] | None = None
 
-    async def start(self, launch: Launch) -> None:
+    def send_launch(self, launch: Launch) -> bytes:
+        """Before the reaper has the other end, so that it need not wait for it; the rest is for
+        `start`.
+        """
+        return self._control.send_now(launch.to_line())
+
+    async def start(self, unsent: bytes) -> None:
         """Raises SpawnFailed; the descriptors are closed then."""
         try:
-            with contextlib.suppress(OSError):  # reported by the missing reply
-                await self._control.send(launch.to_line())
+            if unsent:
+                with contextlib.suppress(OSError):  # reported by the missing reply
+                    await self._control.send(unsent)
             line = await self._control.read_line()
             if not line:
                 raise SpawnFailed("sandbox", "the sandbox has ended", 0)
@@ -89,6 +96,7 @@ async def start_program(sandbox: ControlSocket, launch: Launch, stdin: str) -> P
             ) from error
         cleanup.pop_all()
     program = ProgramProcess(local_fds, ControlSocket(local))
+    unsent = program.send_launch(launch)
     try:
         await sandbox.send_fds({"do": "start"}, [remote.fileno(), *remote_fds])
     except OSError as error:
@@ -98,5 +106,5 @@ async def start_program(sandbox: ControlSocket, launch: Launch, stdin: str) -> P
     finally:
         remote.close()
         close_fds(remote_fds)
-    await program.start(launch)
+    await program.start(unsent)
     return program

@@ -101,10 +101,11 @@ class Programs:
         self._is_closed = False
 
     def add(self, control: int, stdio: tuple[int, int, int]) -> None:
-        """A program whose launch follows over its own socket."""
+        """A program whose launch has come over its own socket, or follows there."""
         program = Program(socket.socket(fileno=control), stdio)
         self._by_fd[control] = program
         self.poll.register(control, select.POLLIN)
+        self.on_readable(control)
 
     def on_readable(self, fd: int) -> None:
         """Reads launch or orders; does nothing for another descriptor."""

@@ -169,6 +169,8 @@ async def test_input_and_bounded_output(host: AgentHost) -> None:
     assert (await run(host, one, "cat")).stdout == b""
 
 
+@pytest.mark.limit("max_sandboxes")
+@pytest.mark.limit("max_exec")
 async def test_bounds(host: AgentHost) -> None:
     """Sandboxes, programs at a time, and arguments."""
     one, _ = await create(host), await create(host)
@@ -262,6 +264,7 @@ async def get(host: AgentHost, sandbox_id: str, path: str) -> bytes:
     return (await host.read_sandbox_file(sandbox_id, path, offset=0, size=1 << 20)).data
 
 
+@pytest.mark.limit("max_file")
 async def test_files_of_a_sandbox(host: AgentHost, box: AgentHostBox) -> None:
     """Written, read by programs and back, replaced with its mode, removed; one that is too large is
     refused."""

@@ -201,6 +201,7 @@ async def test_nothing_outlives_the_sandbox(launcher: LauncherClient, launch: La
     assert caught.value.stage == "sandbox"
 
 
+@pytest.mark.limit("sandbox_seconds")
 async def test_the_time_of_a_sandbox(launcher: LauncherClient, launch: Launch) -> None:
     """The reaper itself ends it."""
     sandbox = await launcher.spawn(replace(launch, wall_seconds=0.3, grace_seconds=0.1))
