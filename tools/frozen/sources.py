@@ -1,8 +1,6 @@
-"""Where each kind of fact lives in agentbox: the only file here that imports it, so a move of
-modules changes this file alone.
-
-Nothing is copied. A row names the class, the table or the module from which other files read
-members and names. Where two tables say the same, the one that the wire uses is named here.
+"""Where each kind of fact lives in agentbox: the only file here that imports it. Nothing is
+copied: a row names the class, table or module that other files read; of two that say the same, the
+one that the wire uses.
 """
 
 import importlib

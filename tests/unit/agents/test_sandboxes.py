@@ -1,26 +1,24 @@
 """Sandboxes on a real agent-host, over its RPC."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from support.agent_host import AgentHostBox
 from support.host_agents import open_orchestrator
+from support.host_sandboxes import create, run, sh, shown_when
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime import context
 from agentbox.client.agent_host.operation_calls import agent_host_client
 from agentbox.contracts.agent_host.port import AgentHost
-from agentbox.contracts.sandboxes import ExecResult, NewSandbox, Sandbox
+from agentbox.contracts.sandboxes import NewSandbox
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import (
     ExecLimit,
-    FileTooLarge,
     InvalidTransition,
     NotFound,
-    PathOutside,
     QuotaExceeded,
     SandboxOver,
     ValidationError,
@@ -31,7 +29,6 @@ MANIFEST = """
 [sandboxes]
 max = 2
 max_exec = 3
-max_file = "4KiB"
 """
 
 # It logs each request to stderr.
@@ -49,41 +46,6 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
     made.start()
     yield made
     made.stop()
-
-
-@pytest.fixture
-async def host(adapter: LocalProcessOrchestrator) -> AsyncIterator[AgentHost]:
-    """With the rights of an admin; after a test no sandbox runs, and no review waits."""
-    with context.as_caller(context.CORE):
-        found = agent_host_client(lambda: adapter)
-        yield found
-        for one in (await found.list_sandboxes(limit=100, cursor=None)).items:
-            await found.end_sandbox(one.sandbox_id, grace_s=0)
-        for review in await found.list_reviews():
-            await found.discard_review(review.agent_id, by="test")
-
-
-async def create(host: AgentHost, **fields: Any) -> str:
-    sandbox = NewSandbox(**{"name": "lab", **fields})
-    return (await host.create_sandbox(sandbox, request_id=uuid7())).sandbox_id
-
-
-async def run(host: AgentHost, sandbox_id: str, *argv: str, **options: Any) -> ExecResult:
-    defaults: dict[str, Any] = {
-        "cwd": "",
-        "env": None,
-        "stdin": None,
-        "interactive": False,
-        "timeout_s": 30.0,
-        "max_output": 1 << 20,
-        "detach": False,
-        "request_id": uuid7(),
-    }
-    return await host.exec_sandbox(sandbox_id, argv, **{**defaults, **options})
-
-
-async def sh(host: AgentHost, sandbox_id: str, script: str, **options: Any) -> ExecResult:
-    return await run(host, sandbox_id, "sh", "-c", script, **options)
 
 
 async def test_programs_share_branch_home_and_token_and_the_end_is_a_review(
@@ -192,16 +154,6 @@ async def test_bounds(host: AgentHost) -> None:
         await create(host, ttl_s=5.0)
 
 
-async def shown_when(
-    host: AgentHost, sandbox_id: str, condition: Callable[[Sandbox], bool]
-) -> Sandbox:
-    """The sandbox once that is true of it."""
-    async with asyncio.timeout(10):
-        while not condition(sandbox := await host.get_sandbox(sandbox_id)):
-            await asyncio.sleep(0.01)
-    return sandbox
-
-
 async def test_a_repeated_request_is_one_program(host: AgentHost) -> None:
     """Also after its end, and for a sandbox."""
     one, key = await create(host), uuid7()
@@ -250,89 +202,6 @@ async def test_what_a_program_leaves_behind_runs_on(host: AgentHost) -> None:
         got = await run(host, one, "python3", "-c", fetch)
         assert got.stdout == b"200\n", got.stderr
     await host.end_sandbox(one, grace_s=1)
-
-
-async def put(host: AgentHost, sandbox_id: str, path: str, *parts: bytes) -> None:
-    upload = uuid7()
-    for number, part in enumerate(parts, start=1):
-        await host.write_sandbox_file(
-            sandbox_id, path, upload=upload, data=part, last=number == len(parts)
-        )
-
-
-async def get(host: AgentHost, sandbox_id: str, path: str) -> bytes:
-    return (await host.read_sandbox_file(sandbox_id, path, offset=0, size=1 << 20)).data
-
-
-@pytest.mark.limit("max_file")
-async def test_files_of_a_sandbox(host: AgentHost, box: AgentHostBox) -> None:
-    """Written, read by programs and back, replaced with its mode, removed; one that is too large is
-    refused."""
-    one = await create(host)
-    await put(host, one, "workspace/new/dir/file", b"1", b"23")
-    assert (await sh(host, one, "cat new/dir/file; chmod 755 new/dir/file")).stdout == b"123"
-    await put(host, one, "/workspace/new/dir/file", b"4")
-    assert (await sh(host, one, "stat -c %a new/dir/file; echo 5 > $TMPDIR/t")).stdout == b"755\n"
-    assert await get(host, one, "tmp/t") == b"5\n"
-    part = await host.read_sandbox_file(one, "workspace/new/dir/file", offset=1, size=9)
-    assert (part.data, part.size) == (b"", 1)
-    await host.remove_sandbox_file(one, "workspace/new/dir/file")
-    await host.remove_sandbox_file(one, "workspace/new/dir")
-    for path in ("workspace/new/dir/file", "workspace/none"):
-        with pytest.raises(NotFound):
-            await get(host, one, path)
-    with pytest.raises(FileTooLarge):
-        await put(host, one, "workspace/large", b"x" * 3000, b"x" * 3000)
-    await sh(host, one, "head -c 5000 /dev/zero > large; mkfifo pipe; mkdir -p full/x")
-    with pytest.raises(FileTooLarge):
-        await get(host, one, "workspace/large")
-    for path in ("workspace/pipe", "workspace/full", "workspace", "workspace/a\0b"):
-        with pytest.raises(ValidationError):
-            await get(host, one, path)
-    with pytest.raises(ValidationError):
-        await host.remove_sandbox_file(one, "workspace/full")
-    assert list(box.paths.workspace.glob("new")) == []
-    await host.end_sandbox(one, grace_s=0)
-    with pytest.raises(SandboxOver):
-        await get(host, one, "tmp/t")
-
-
-async def test_file_calls_follow_no_link_of_a_program(host: AgentHost, tmp_path: Path) -> None:
-    """Nor do they leave the two directories by any path."""
-    secret, target = tmp_path / "secret", tmp_path / "target"
-    secret.write_text("s")
-    target.mkdir()
-    one = await create(host)
-    planted = (
-        f"ln -s {secret} link; ln -s {target} dir; ln -s /proc/self/root root; ln -s ../../.. up"
-    )
-    await sh(host, one, planted)
-    outside = (
-        *("workspace/link", "workspace/dir/x", "workspace/root/etc/passwd", "workspace/up/x"),
-        *("workspace/../tmp/x", "home/x", "", "..", "etc/passwd", "workspace/a/../../x"),
-    )
-    for path in outside:
-        with pytest.raises(PathOutside):
-            await get(host, one, path)
-    for path in ("workspace/dir/x", "workspace/root/tmp/x", "workspace/dir/y/z", "home/x"):
-        with pytest.raises(PathOutside):
-            await put(host, one, path, b"x")
-        with pytest.raises(PathOutside):
-            await host.remove_sandbox_file(one, path)
-    await put(host, one, "workspace/link", b"replaced")
-    assert await get(host, one, "workspace/link") == b"replaced"
-    await host.remove_sandbox_file(one, "workspace/dir")
-    assert (secret.read_text(), list(target.iterdir())) == ("s", [])
-
-
-async def test_a_reader_has_no_branch_to_write(host: AgentHost, box: AgentHostBox) -> None:
-    """Its workspace is the operator's own: only its temporary directory is open to file calls."""
-    one = await create(host, profile="readonly")
-    await put(host, one, "tmp/x", b"1")
-    for path in ("workspace/x", "workspace"):
-        with pytest.raises(PathOutside):
-            await put(host, one, path, b"1")
-    assert not (box.paths.workspace / "x").exists()
 
 
 async def test_a_killed_host_loses_the_sandbox_as_it_loses_agents(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from contextlib import closing
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -12,21 +13,15 @@ from agentbox.core import clock
 from agentbox.core.errors import AgentboxError
 from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.agent_output import AgentOutput
-from agentbox.host.cli.commands.agents.run import (
-    EXIT_AGENTBOX_FAILED,
-    EXIT_SIGNAL_BASE,
-    EXIT_TIMED_OUT,
-    parse_env,
-    signal_number,
-)
+from agentbox.host.cli.commands.agents.exec_output import exec_exit_code, format_program
+from agentbox.host.cli.commands.agents.run import EXIT_AGENTBOX_FAILED, parse_env
 from agentbox.host.cli.context import CliContext
 
 if TYPE_CHECKING:
     from agentbox.client import BoxClient
-    from agentbox.contracts.sandboxes import ExecExit, ExecInfo, Sandbox
+    from agentbox.contracts.sandboxes import Sandbox
 
 _SIGNALS = ("INT", "TERM", "HUP", "USR1", "USR2", "STOP", "CONT")
-_EXIT_NOT_STARTED = 126
 _BLOCK = 1 << 20
 _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MAX_OUTPUT = 8 << 20  # bytes: the most that a box stores of each stream
@@ -147,7 +142,7 @@ def exec_(
         return EXIT_AGENTBOX_FAILED
     if found.exit.detail:
         cli.out.error(f"agentbox: cannot run it: {escape_invisible(found.exit.detail)}")
-    return _exit_code(found.exit)
+    return exec_exit_code(found.exit)
 
 
 @command.command()
@@ -169,8 +164,7 @@ def cp(cli: CliContext, source: str, target: str) -> None:
                 client.sandbox_files.write(to_id, to_path, iter(lambda: stream.read(_BLOCK), b""))
         else:
             data = client.sandbox_files.read(from_id, from_path)
-            with click.open_file(to_path, "wb") as stream:
-                stream.write(data)
+            _write_file(to_path, data)
 
 
 @command.command(name="list")
@@ -196,7 +190,7 @@ def show(cli: CliContext, sandbox_id: str) -> None:
     cli.out.document(sandbox.to_wire())
     cli.out.line(_format(sandbox))
     for program in sandbox.execs:
-        cli.out.line(_format_program(program))
+        cli.out.line(format_program(program))
 
 
 @command.command()
@@ -258,6 +252,15 @@ def _follow(client: BoxClient, sandbox_id: str, n: int) -> None:
                 return
 
 
+def _write_file(path: str, data: bytes) -> None:
+    """- is standard output, where a terminal is told nothing but text."""
+    if path == "-":
+        with closing(AgentOutput()) as output:
+            output.write("stdout", data)
+    else:
+        Path(path).write_bytes(data)
+
+
 def _split_path(argument: str) -> tuple[str, str]:
     """Id and path of a path in a sandbox; without an id, a path on this machine."""
     sandbox_id, colon, path = argument.partition(":")
@@ -272,25 +275,4 @@ def _format(sandbox: Sandbox) -> str:
     return (
         f"{sandbox.sandbox_id}  {sandbox.state:<9} {expires}  {running:>3}  "
         f"{escape_invisible(sandbox.profile):<12} {escape_invisible(sandbox.name)}"
-    )
-
-
-def _format_program(program: ExecInfo) -> str:
-    end = "running" if program.exit is None else _format_exit(program.exit)
-    return f"{program.n:>5}  {end:<16} {escape_invisible(' '.join(program.argv))[:80]}"
-
-
-def _format_exit(end: ExecExit) -> str:
-    return f"{end.reason} {'' if end.signal or end.code is None else end.code}{end.signal or ''}"
-
-
-def _exit_code(end: ExecExit) -> int:
-    if end.reason == "timeout":
-        return EXIT_TIMED_OUT
-    if end.reason == "not-started":
-        return _EXIT_NOT_STARTED if end.code is None else end.code
-    if end.code is not None:
-        return end.code
-    return (
-        EXIT_AGENTBOX_FAILED if end.signal is None else EXIT_SIGNAL_BASE + signal_number(end.signal)
     )
