@@ -32,9 +32,13 @@ RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "skills": ("Skills", "The skills of the image."),
     "states": ("States", "The memory and pods of runs."),
     "usage": ("Usage", "Tokens and cost of model calls."),
+    "sandboxes": ("Sandboxes", "Programs run under one agent's confinement."),
 }
 _OF_THE_BOX: Final = ("box", "tasks")  # their operations are methods of the client itself
-_PODS: Final = ("pods", "Pods", "Named objects.")
+_BY_HAND: Final = (
+    ("pods", "Pods", "Named objects."),
+    ("sandbox_files", "SandboxFiles", "Files of running sandboxes."),
+)
 _HELPERS: Final = (
     "decode",
     "decode_event",
@@ -80,7 +84,7 @@ def _client_module() -> str:
         '    one."""',
         *_texts(methods),
     ]
-    for name, title, text in ((_PODS), *((name, *rest) for name, rest in RESOURCES.items())):
+    for name, title, text in (*_BY_HAND, *((name, *rest) for name, rest in RESOURCES.items())):
         module = f"agentbox.client.async_client.{name}"
         body += [
             "    @cached_property",
@@ -92,7 +96,10 @@ def _client_module() -> str:
         ]
     clients = "".join(
         f"    from agentbox.client.async_client.{name} import Async{title}Client\n"
-        for name, title in ((_PODS[:2]), *((name, rest[0]) for name, rest in RESOURCES.items()))
+        for name, title in (
+            *(row[:2] for row in _BY_HAND),
+            *((name, rest[0]) for name, rest in RESOURCES.items()),
+        )
     )
     return _module(
         "The client of a box. A resource is imported on first use: a command uses only one.",

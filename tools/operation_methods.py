@@ -130,11 +130,10 @@ class Method:
 
     def _socket(self) -> list[str]:
         self.imports.setdefault("agentbox.client.async_client.attach", set()).add("AsyncAttached")
-        names = ", ".join(one.name for one in self._parameters)
         return [
             "@asynccontextmanager",
             *self._head("AsyncIterator[AsyncAttached]"),
-            f"    attached = await {self._box}.attach({names})",
+            f"    attached = await {self._box}.open_socket({self._arguments(())})",
             "    try:",
             "        yield attached",
             "    finally:",

@@ -17,7 +17,7 @@ from client_operations import RESOURCES, formatted
 
 SOURCE: Final = CHECKOUT / "agentbox/client/async_client"
 TARGET: Final = CHECKOUT / "agentbox/client/sync"
-MODULES: Final = (*RESOURCES, "attach", "client", "pods", "request_sender")
+MODULES: Final = (*RESOURCES, "attach", "client", "pods", "request_sender", "sandbox_files")
 _HEADER: Final = "# Written by tools/sync_client.py from async_client/{name}.py.\n"
 _NAMES: Final = {"async_client": "sync", "aclose": "close", "aiter_raw": "iter_bytes"}
 _NAMES_OF: Final = {"attach": {"asyncio": "sync"}}

@@ -14,7 +14,7 @@ from agentbox.plan.model import Plan
 from agentbox.plan.network import gateway_port, loopback_targets
 from agentbox.plan.skill_catalogue import SkillCatalogue
 from agentbox.plan.slots import slot_options
-from agentbox.plan.tables import AgentPlan, LimitsPlan, PolicyPlan, ProviderPlan
+from agentbox.plan.tables import AgentPlan, LimitsPlan, PolicyPlan, ProviderPlan, SandboxesPlan
 from agentbox.policy.limits.reserve import agent_memory, agent_tasks
 
 _RESERVED_PREFIX = "AGENTBOX_"  # prefix of variables reserved for the control plane
@@ -34,6 +34,7 @@ class HostConfig:
     agents: Mapping[str, AgentPlan]
     policies: Mapping[str, PolicyPlan]
     providers: Mapping[str, ProviderPlan]
+    sandboxes: SandboxesPlan
     egress_allow: tuple[str, ...]  # patterns of `egress.allow`, the maximum of every agent
     gateway_port: int  # on 127.0.0.1
     max_agents: int
@@ -96,6 +97,7 @@ class HostConfig:
             agents=plan.agents,
             policies=plan.policies,
             providers=plan.providers,
+            sandboxes=plan.sandboxes,
             egress_allow=plan.reach.allow,
             gateway_port=gateway_port(plan, in_container=paths.is_container),
             closed_ports=_closed_ports(plan),

@@ -1,4 +1,4 @@
-"""Live keys of agents, policies, providers and egress, from the plan that was applied last."""
+"""Live keys of agents, policies, providers, sandboxes and egress, from the plan applied last."""
 
 from dataclasses import replace
 
@@ -38,5 +38,6 @@ class LiveConfig:
             agents=plan.agents,
             policies=plan.policies,
             providers=plan.providers,
+            sandboxes=plan.sandboxes,
             egress_allow=plan.reach.allow,
         )

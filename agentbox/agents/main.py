@@ -23,6 +23,7 @@ from agentbox.agents.rpc.listener import RpcListener
 from agentbox.agents.rpc.methods import METHODS
 from agentbox.agents.rpc.service import CAPABILITIES, Service
 from agentbox.agents.runs.one_shot import OneShotRuns
+from agentbox.agents.sandboxes.manager import SandboxManager
 from agentbox.box.supervision.backoff import backoff
 from agentbox.box.supervision.boot_record import load_plan, read_boot_record
 from agentbox.box.supervision.notify import notify, remove_note
@@ -83,13 +84,14 @@ async def open_service(
             frozenset(entry.agent_id for entry in registry.entries.values() if not entry.over)
         )
         expiry = asyncio.create_task(registry.revoker.run(), name="ends-of-grants")
-        canaries = SandboxCanaryRunner(host)
+        canaries, sandboxes = SandboxCanaryRunner(host), SandboxManager(registry)
         yield Service(
             host=host,
             registry=registry,
             canaries=canaries,
             agents=HostOrchestrator(registry, OneShotRuns(registry)),
-            services=AgentHostService(host, canaries),
+            services=AgentHostService(host, canaries, sandboxes),
+            sandboxes=sandboxes,
             methods=METHODS,
             token=token,
             capabilities=capabilities,

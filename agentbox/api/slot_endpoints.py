@@ -15,6 +15,8 @@ from agentbox.api.endpoints.events import EventHandlers
 from agentbox.api.endpoints.memory import MemoryHandlers
 from agentbox.api.endpoints.pods import PodHandlers
 from agentbox.api.endpoints.reviews import ReviewHandlers
+from agentbox.api.endpoints.sandbox_files import SandboxFileHandlers
+from agentbox.api.endpoints.sandboxes import SandboxHandlers
 from agentbox.api.endpoints.states import StateHandlers
 from agentbox.api.http.handler import EndpointGroup
 from agentbox.api.model_usage import ModelUsageReader
@@ -35,5 +37,7 @@ def slot_groups(
         "agents": EndpointGroup(AgentHandlers(slots.orchestrator, closing), slots.orchestrator),
         "reviews": EndpointGroup(ReviewHandlers(slots.agent_host, models)),
         "approvals": EndpointGroup(ApprovalHandlers(slots.agent_host)),
+        "sandboxes": EndpointGroup(SandboxHandlers(slots.agent_host, closing)),
+        "sandbox_files": EndpointGroup(SandboxFileHandlers(slots.agent_host, plans)),
         "states": EndpointGroup(StateHandlers(slots, plans)),
     }

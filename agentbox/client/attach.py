@@ -21,9 +21,19 @@ FIRST_PROBLEM_CODE = 4000  # from this close code on, a problem was sent before
 
 
 def attach_url(base: str, agent_id: str, generation: int) -> str:
-    """The WebSocket URL."""
+    """The WebSocket URL of an agent."""
+    return socket_url(base, "attach_agent", {"id": agent_id}, {"generation": generation})
+
+
+def socket_url(
+    base: str,
+    name: str,
+    parameters: Mapping[str, str],
+    query: Mapping[str, object] | None = None,
+) -> str:
+    """The WebSocket URL of an operation."""
     parts = urlsplit(base)
-    path = build_call("attach_agent", {"id": agent_id}, query={"generation": generation}).url
+    path = build_call(name, parameters, query=query).url
     return parts._replace(scheme={"http": "ws", "https": "wss"}[parts.scheme]).geturl() + path
 
 

@@ -209,6 +209,51 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "usage_report", "GET", "/v1/usage", ("by", "since", "limit"), False, "report", True
         ),
         RequestLine("list_skills", "GET", "/v1/skills", (), False, "list_skills", True),
+        RequestLine("start_sandbox", "POST", "/v1/sandboxes", (), False, "create", True),
+        RequestLine(
+            "list_sandboxes", "GET", "/v1/sandboxes", ("limit", "cursor"), False, "list", True
+        ),
+        RequestLine("show_sandbox", "GET", "/v1/sandboxes/{id}", (), False, "show", True),
+        RequestLine(
+            "end_sandbox", "DELETE", "/v1/sandboxes/{id}", ("grace_s",), False, "end", True
+        ),
+        RequestLine("exec_sandbox", "POST", "/v1/sandboxes/{id}/exec", (), False, "exec", True),
+        RequestLine(
+            "stream_exec",
+            "GET",
+            "/v1/sandboxes/{id}/exec/{n}/stream",
+            ("since", "follow"),
+            True,
+            "stream",
+            True,
+        ),
+        RequestLine(
+            "signal_exec", "POST", "/v1/sandboxes/{id}/exec/{n}/signal", (), False, "signal", False
+        ),
+        RequestLine(
+            "attach_exec", "GET", "/v1/sandboxes/{id}/exec/{n}/attach", (), False, "attach", False
+        ),
+        RequestLine(
+            "read_sandbox_file", "GET", "/v1/sandboxes/{id}/files/{path*}", (), False, "read", True
+        ),
+        RequestLine(
+            "write_sandbox_file",
+            "PUT",
+            "/v1/sandboxes/{id}/files/{path*}",
+            (),
+            False,
+            "write",
+            True,
+        ),
+        RequestLine(
+            "remove_sandbox_file",
+            "DELETE",
+            "/v1/sandboxes/{id}/files/{path*}",
+            (),
+            False,
+            "remove",
+            False,
+        ),
         RequestLine("list_tokens", "GET", "/v1/tokens", (), False, "list_tokens", True),
         RequestLine("create_token", "POST", "/v1/tokens", (), False, "create", False),
         RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),

@@ -17,6 +17,7 @@ AgentState = Literal["starting", "running", "backoff", "stopping", "exited", "fa
 ExitReason = Literal[
     "exit", "signal", "terminated", "timeout", "limit", "lost", "restart-intensity"
 ]
+AgentKind = Literal["agent", "sandbox"]
 StreamKind = Literal["stdout", "stderr", "state", "exit"]
 Signal = Literal["INT", "TERM", "HUP", "USR1", "USR2", "STOP", "CONT"]
 LIMIT = arguments.PAGE_BOUNDS
@@ -135,7 +136,8 @@ class AgentInfo(Record):
     window_seconds, resets_at}`, empty without a model. `state_id`: the state whose memory and pods
     it uses; `session_id`: that of its events (docs/contracts/events.md). `usage`: `{wall_seconds,
     cpu_seconds, peak_memory}`, null if not measured: wall clock of the last generation, CPU of all
-    ended ones.
+    ended ones. `kind`: a sandbox has no program of its own
+    (docs/howto/run-programs-in-a-sandbox.md).
     """
 
     handle: AgentHandle
@@ -154,6 +156,7 @@ class AgentInfo(Record):
     usage: JsonObj = field(default_factory=dict)
     state_id: str = ""
     session_id: str = ""
+    kind: AgentKind = "agent"
 
     @property
     def agent_id(self) -> str:

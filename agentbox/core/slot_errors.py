@@ -155,6 +155,32 @@ class StateNotOwned(AdapterError):
     code, status, names = "state-not-yours", 403, ("id",)
 
 
+class SandboxOver(AdapterError):
+    """The sandbox has ended, or its time is up."""
+
+    code, status, names = "sandbox-over", 410, ("id",)
+
+
+class ExecLimit(AdapterError):
+    """As many programs as `sandboxes.max_exec` allows run in the sandbox."""
+
+    code, status, retryable, names = "exec-limit", 429, True, ("id", "observed", "cap")
+
+
+class PathOutside(AdapterError):
+    """The path leads out of the branch and the temporary directory of the sandbox, or follows a
+    link.
+    """
+
+    code, status, names = "path-outside", 403, ("path",)
+
+
+class FileTooLarge(AdapterError):
+    """One call may move `sandboxes.max_file` bytes."""
+
+    code, status, names = "file-too-large", 413, ("observed", "cap")
+
+
 class NameTaken(AdapterError):
     code, status, names = "name-taken", 409, ("name",)
 

@@ -23,6 +23,7 @@ from agentbox.manifest.tables.policies import PolicyTable
 from agentbox.manifest.tables.privacy import PrivacyTable
 from agentbox.manifest.tables.providers import ProviderTable
 from agentbox.manifest.tables.resources import ResourcesTable
+from agentbox.manifest.tables.sandboxes import SandboxesTable
 from agentbox.manifest.tables.security import SecurityTable
 from agentbox.manifest.tables.skills import SkillsTable
 from agentbox.manifest.tables.slots import AdaptersTable
@@ -58,6 +59,7 @@ class Model:
     skills: SkillsTable = table(SkillsTable)
     agents: Mapping[str, AgentTable] = entries("The agents that this box may start, by name.")
     state: StateTable = table(StateTable)
+    sandboxes: SandboxesTable = table(SandboxesTable)
     limits: LimitsTable = table(LimitsTable)
     policies: Mapping[str, PolicyTable] = entries("What agents may do, by name.")
     egress: EgressTable = table(EgressTable)

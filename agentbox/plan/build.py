@@ -43,6 +43,7 @@ _MANIFEST_TABLES: Final = (
     "limits",
     "agents",
     "state",
+    "sandboxes",
     "policies",
     "providers",
     "cost",

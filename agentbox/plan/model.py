@@ -19,6 +19,7 @@ from agentbox.plan.tables import (
     PolicyPlan,
     PrivacyPlan,
     ProviderPlan,
+    SandboxesPlan,
     StatePlan,
 )
 
@@ -243,6 +244,7 @@ class Plan:
     limits: LimitsPlan  # of every agent that has no table
     agents: Mapping[str, AgentPlan] = field(default_factory=dict)
     state: StatePlan
+    sandboxes: SandboxesPlan
     policies: Mapping[str, PolicyPlan] = field(default_factory=dict)
     providers: Mapping[str, ProviderPlan] = field(default_factory=dict)
     cost: CostPlan
@@ -289,12 +291,8 @@ class Plan:
 
     def program(self, name: str) -> Program:
         """The program of that name. Raises KeyError."""
-        return next((p for p in self.programs if p.name == name), None) or _raise_unknown(name)
+        return {program.name: program for program in self.programs}[name]
 
     @property
     def required_programs(self) -> tuple[Program, ...]:
         return tuple(p for p in self.programs if p.required)
-
-
-def _raise_unknown(name: str) -> Program:
-    raise KeyError(name)

@@ -189,6 +189,18 @@ class PrivacyPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class SandboxesPlan:
+    """Bounds of sandboxes: how many, their life, programs at the same time in one of them, bytes of
+    a file that one call reads or writes.
+    """
+
+    max: int
+    ttl_seconds: int
+    max_exec: int
+    max_file: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class StatePlan:
     """How long the memory and pods of unnamed runs are kept after their end; 0 = not at all."""
 

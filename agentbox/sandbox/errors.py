@@ -7,7 +7,7 @@ from agentbox.core.errors import AgentboxError
 
 class SpawnFailed(AgentboxError):
     """`stage` is the step that failed: launcher, session, stdio, limits, privileges, cwd,
-    confinement or exec.
+    confinement or exec; `sandbox` if the sandbox has ended. `reason` is for people.
 
     No process of the agent is left when this is raised.
     """
@@ -17,5 +17,5 @@ class SpawnFailed(AgentboxError):
         super().__init__(
             f"cannot start the agent: {reason}", f"Check the {stage} stage of the start."
         )
-        self.stage = stage
+        self.stage, self.reason = stage, reason
         self.errno = errno

@@ -14,7 +14,8 @@ Cause = Literal["", "timeout", "limit", "launcher"]
 
 @dataclass(frozen=True, kw_only=True)
 class Launch:
-    """One process to start. Sizes in bytes, times in seconds; 0 means no limit.
+    """One process to start, or without `argv` a sandbox in which programs are started later. Sizes
+    in bytes, times in seconds; 0 means no limit.
 
     `cwd` must resolve to a directory in or below one of `roots`. `argv[0]` without a slash is
     searched in `env["PATH"]`.
@@ -40,7 +41,10 @@ class Launch:
     confinement: Confinement | None = None  # None: confined by the box alone
 
     def tree_limits(self) -> dict[str, Any]:
-        """The fields of `watchdog.TreeLimits`, which the launcher needs to monitor the tree."""
+        """The fields of `watchdog.TreeLimits`, which the launcher needs to monitor the tree. In a
+        sandbox one process more waits for a program.
+        """
+        waiting = {} if self.argv or not self.pids else {"pids": self.pids + 1}
         return {
             name: getattr(self, name)
             for name in (
@@ -53,10 +57,15 @@ class Launch:
                 "branch_disk",
                 "box_memory",
             )
-        }
+        } | waiting
+
+    @staticmethod
+    def names_program(line: bytes) -> bool:
+        """Whether the launch of that line has a program; without parsing the line."""
+        return not line.startswith(b'{"argv": [],')
 
     def to_line(self) -> bytes:
-        """One line of JSON."""
+        """One line of JSON, in the order of the fields."""
         confinement = self.confinement
         data = {
             **vars(self),
@@ -103,6 +112,14 @@ class ProcessEnded:
     signal: int | None
     cause: Cause
     breach: Breach | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramEnded:
+    """How a program of a sandbox ended. Both None: its sandbox ended with it."""
+
+    code: int | None
+    signal: int | None
 
 
 @dataclass(frozen=True, kw_only=True)

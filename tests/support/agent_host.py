@@ -58,6 +58,7 @@ def plan_of(
         limits=tables.limits(**limits),
         state=parsed.state,
         cost=parsed.cost,
+        sandboxes=parsed.sandboxes,
         agents=parsed.agents,
         policies=parsed.policies,
         providers=parsed.providers,

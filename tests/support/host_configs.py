@@ -18,6 +18,7 @@ def host_config(paths: Paths, **changes: Any) -> HostConfig:
         "agents": {},
         "policies": {},
         "providers": {},
+        "sandboxes": tables.sandboxes(),
         "egress_allow": (),
         "gateway_port": GATEWAY_PORT,
         **vars(ProcessOptions()),

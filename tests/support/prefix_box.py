@@ -161,6 +161,7 @@ def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
         "limits": tables.limits(),
         "state": StatePlan(keep_days=7),
         "cost": CostPlan(currency="USD", unknown="refuse", keep_days=400),
+        "sandboxes": tables.sandboxes(),
         "reach": tables.reach(),
         "slots": {"events": SlotPlan(use="local-jsonl", required=False)},
         "programs": programs,

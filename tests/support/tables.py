@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any
 
 from agentbox.plan.model import Plan
-from agentbox.plan.tables import EgressPlan, LimitsPlan, MeshPlan, PrivacyPlan
+from agentbox.plan.tables import EgressPlan, LimitsPlan, MeshPlan, PrivacyPlan, SandboxesPlan
 from support.plans import plan_of
 
 MIB = 1 << 20
@@ -29,6 +29,11 @@ def mesh(**changes: Any) -> MeshPlan:
 def privacy(**changes: Any) -> PrivacyPlan:
     """`[privacy]`, but without a policy: nothing is redacted."""
     return replace(_default().privacy, **{"policy": {}, **changes})
+
+
+def sandboxes(**changes: Any) -> SandboxesPlan:
+    """`[sandboxes]`."""
+    return replace(_default().sandboxes, **changes)
 
 
 def reach(**changes: Any) -> EgressPlan:

@@ -1,7 +1,6 @@
-"""Where each kind of fact lives in agentbox: only this file imports it and changes with a move.
-
-Nothing is copied. A row names the class, the table or the module from which other files read
-members and names. Where two tables say the same, the one that the wire uses is named here.
+"""Where each kind of fact lives in agentbox: the only file here that imports it. Nothing is
+copied: a row names the class, table or module that other files read; of two that say the same, the
+one that the wire uses.
 """
 
 import importlib
@@ -147,6 +146,7 @@ from agentbox.sandbox.launcher import (
     control,
     launcher,
     pending_process,
+    programs,
     reaper,
 )
 from agentbox.sandbox.monitor import disk_monitor, disk_scanner
@@ -285,7 +285,7 @@ WRITTEN: Final[Mapping[str, tuple[Any, ...]]] = {
     "monitor": (disk_scanner, disk_monitor),
     "posture control": (promised,),
     "proxy": (proxy_answers,),
-    "reaper": (reaper,),
+    "reaper": (reaper, pending_process, programs),
     "rule report": (ValidationReport.to_json,),
     "HTTP answers of another shape": tuple({*_modules(endpoints)} - {*_HELPERS}),
     "task": (task_records, *_modules(tasks)),

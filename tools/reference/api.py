@@ -29,6 +29,8 @@ _TITLES = {
     "states": "States",
     "usage": "Usage",
     "skills": "Skills",
+    "sandboxes": "Sandboxes",
+    "sandbox_files": "Files of sandboxes",
     "tokens": "Tokens",
     "mesh": "Mesh",
 }

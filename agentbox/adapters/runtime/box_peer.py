@@ -154,8 +154,20 @@ class BoxPeer:
 
     async def attach(self, agent_id: str, generation: int) -> "AsyncAttached":
         """Attach to the pipes of an agent of the peer."""
+        return await self.open_socket(
+            "attach_agent", {"id": agent_id}, query={"generation": generation}
+        )
+
+    async def open_socket(
+        self,
+        name: str,
+        parameters: Mapping[str, str],
+        *,
+        query: Mapping[str, object] | None = None,
+    ) -> "AsyncAttached":
+        """Attach to the pipes behind an operation of the peer that is a WebSocket."""
         with self._translate_errors("attach", OPEN_SECONDS):
-            return await self._require_client().attach(agent_id, generation)
+            return await self._require_client().open_socket(name, parameters, query=query)
 
     def _require_client(self) -> AsyncBoxClient:
         if self._client is None:
@@ -220,7 +232,7 @@ class RepeatingPeer:
 
     def __init__(self, peer: BoxPeer) -> None:
         self._peer = peer
-        self.stream, self.attach = peer.stream, peer.attach
+        self.stream, self.attach, self.open_socket = peer.stream, peer.attach, peer.open_socket
 
     async def request(
         self, name: str, parameters: Mapping[str, str] | None = None, **options: Any

@@ -35,7 +35,8 @@ def _ad_hoc_spec(draft: Draft, inputs: AdmissionInputs) -> AgentSpec:
         raise _denied(
             spec, "an agent may start only agents defined in the manifest", scope="agents:write"
         )
-    check_program(spec, inputs.config.agents)
+    if inputs.kind == "agent":
+        check_program(spec, inputs.config.agents)
     if (
         spec.workspace == "direct" and not requester.admin
     ):  # files left there may run with the rights of whoever opens it next

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from agentbox.agents.config import HostConfig
-from agentbox.contracts.orchestrator import DEFAULT, AgentSpec, AgentState, Limits
+from agentbox.contracts.orchestrator import DEFAULT, AgentKind, AgentSpec, AgentState, Limits
 from agentbox.plan.tables import AgentPlan, LimitsPlan
 from agentbox.policy.rights.authorization import PRINCIPAL
 from agentbox.policy.rights.grant_set import GrantSet
@@ -56,6 +56,7 @@ class HostUsage:
     running: Mapping[str, int] = field(
         default_factory=dict
     )  # agents that are not over, by name in [agents]; "" for ad hoc programs
+    sandboxes: int = 0  # of those, the ones without a program of their own
     open_files: int = 0  # that agent-host may have
     disk_free: int = 0  # bytes of the file system of the state
     disk_size: int = 0
@@ -64,11 +65,13 @@ class HostUsage:
 @dataclass(frozen=True, kw_only=True)
 class AdmissionInputs:
     """Everything that decides beside spec and requester. `now` in Unix seconds; `once`: the agent
-    is a one-shot run; `parent` is None if the spec names none, or one that does not exist."""
+    is a one-shot run; `kind`: a sandbox has no program; `parent` is None if the spec names none, or
+    one that does not exist."""
 
     config: HostConfig
     now: float
     once: bool = False
+    kind: AgentKind = "agent"
     parent: Parent | None = None
     usage: HostUsage = HostUsage()
 

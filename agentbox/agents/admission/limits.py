@@ -42,9 +42,20 @@ def check_capacity(draft: Draft, inputs: AdmissionInputs) -> Draft:
         raise max_exceeded("max_agents", running, config.max_agents)
     if config.box_tasks and running >= (capacity := config.box_tasks // TASKS_PER_AGENT):
         raise _box_is_full("pids", "box_tasks", running, capacity)
+    max_exec = config.sandboxes.max_exec
     capacity = (usage.open_files - FILES) // FILES_PER_AGENT
-    if running >= capacity:
+    further = max_exec if inputs.kind == "sandbox" else 0  # each program has files like an agent
+    if running + usage.sandboxes * max_exec + further >= capacity:
         raise _box_is_full("nofile", "nofile", running, max(0, capacity))
+    if inputs.kind == "sandbox" and usage.sandboxes >= config.sandboxes.max:
+        raise QuotaExceeded(
+            f"cannot create another sandbox: sandboxes.max is {config.sandboxes.max}",
+            hint="end one, or raise it in agentbox.toml",
+            limit="max_sandboxes",
+            observed=usage.sandboxes,
+            cap=config.sandboxes.max,
+            config_path="sandboxes.max",
+        )
     _check_disk(usage)
     instances = usage.running.get(draft.spec.agent, 0)
     if draft.table is not None and instances >= draft.table.max_instances:

@@ -10,16 +10,16 @@ from agentbox.agents.admission.draft import AdmissionInputs, HostUsage, Parent
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.states.state import StoredState
-from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.contracts.orchestrator import AgentKind, AgentSpec
 from agentbox.core.ids import new_trace_id, uuid7
 
 
 def admit_agent(
-    host: HostState, spec: AgentSpec, requester: Requester, *, once: bool
+    host: HostState, spec: AgentSpec, requester: Requester, *, once: bool, kind: AgentKind = "agent"
 ) -> tuple[AgentRecord, StoredState]:
     """Return the agent and the state it uses, whose name is reserved from now on. Raises the slot
     errors for an agent that may not be started, or not now."""
-    draft = admit(spec, requester, gather_inputs(host, spec, once=once))
+    draft = admit(spec, requester, gather_inputs(host, spec, once=once, kind=kind))
     agent_id, parent = uuid7(), draft.parent
     state = host.states.assign(
         draft.spec,
@@ -40,12 +40,15 @@ def admit_agent(
         request_id=requester.request_id,
         depth=0 if parent is None else parent.depth + 1,
         once=once,
+        kind=kind,
         grant_set=draft.grant_set,
     )
     return entry, state
 
 
-def gather_inputs(host: HostState, spec: AgentSpec, *, once: bool) -> AdmissionInputs:
+def gather_inputs(
+    host: HostState, spec: AgentSpec, *, once: bool, kind: AgentKind = "agent"
+) -> AdmissionInputs:
     """The host as of now, with the plan that was applied last."""
     host.config = host.live_config.apply(host.config)
     parent = None if spec.parent_id is None else host.entries.get(spec.parent_id)
@@ -53,6 +56,7 @@ def gather_inputs(host: HostState, spec: AgentSpec, *, once: bool) -> AdmissionI
         config=host.config,
         now=time.time(),
         once=once,
+        kind=kind,
         parent=None if parent is None else _parent(parent),
         usage=_usage(host),
     )
@@ -74,8 +78,10 @@ def _parent(entry: AgentRecord) -> Parent:
 
 def _usage(host: HostState) -> HostUsage:
     disk = os.statvfs(host.config.paths.state)
+    running = [entry for entry in host.entries.values() if not entry.over]
     return HostUsage(
-        running=Counter(entry.grant_set.agent for entry in host.entries.values() if not entry.over),
+        running=Counter(entry.grant_set.agent for entry in running),
+        sandboxes=sum(entry.kind == "sandbox" for entry in running),
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         disk_free=disk.f_bavail * disk.f_frsize,
         disk_size=disk.f_blocks * disk.f_frsize,

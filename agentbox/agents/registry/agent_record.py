@@ -10,6 +10,7 @@ from typing import Any
 from agentbox.contracts.orchestrator import (
     AgentHandle,
     AgentInfo,
+    AgentKind,
     AgentSpec,
     AgentState,
     ExitRecord,
@@ -37,6 +38,7 @@ class AgentRecord:
     request_id: str
     depth: int = 0
     once: bool = False  # started by run_once
+    kind: AgentKind = "agent"
     state_id: str = ""  # whose memory and pods it uses; default: its own id
     session_id: str = ""  # the task it runs for, else the root of its family; default: its own id
     trace_id: str = field(default_factory=new_trace_id)
@@ -87,6 +89,7 @@ class AgentRecord:
             started_at=self.started_at,
             state_id=self.state_id,
             session_id=self.session_id,
+            kind=self.kind,
             restarts=self.restart_count,
             exit=None if self.exit_pending else self.exit,
             isolation=self.isolation,
@@ -142,6 +145,7 @@ class AgentRecord:
                 "request_id",
                 "depth",
                 "once",
+                "kind",
                 "generation",
                 "state",
                 "over",

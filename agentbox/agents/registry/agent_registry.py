@@ -27,6 +27,7 @@ from agentbox.contracts.orchestrator import (
     AgentFilter,
     AgentHandle,
     AgentInfo,
+    AgentKind,
     AgentSpec,
     ExitRecord,
 )
@@ -70,6 +71,7 @@ class AgentRegistry:
         requester: Requester,
         *,
         once: bool = False,
+        kind: AgentKind = "agent",
         on_created: Callable[[AgentRunner], None] = lambda runner: None,
         stdin: bytes | None = None,
         attached: bool = False,
@@ -84,7 +86,7 @@ class AgentRegistry:
             return pending
         if pending is None:
             pending = asyncio.create_task(
-                self._create(spec, requester, once, on_created, stdin, attached)
+                self._create(spec, requester, once, kind, on_created, stdin, attached)
             )
             self._requests[key] = (pending, time.time())
             pending.add_done_callback(lambda task: self._finish_request(key, spec, requester, task))
@@ -155,6 +157,7 @@ class AgentRegistry:
         spec: AgentSpec,
         requester: Requester,
         once: bool,
+        kind: AgentKind,
         on_created: Callable[[AgentRunner], None],
         stdin: bytes | None,
         attached: bool,
@@ -166,7 +169,7 @@ class AgentRegistry:
                 impl="local-process",
                 since=None,
             )
-        entry, state = admit_agent(self.host, spec, requester, once=once)
+        entry, state = admit_agent(self.host, spec, requester, once=once, kind=kind)
         self.entries[entry.agent_id] = entry
         stream = self.streams[entry.agent_id] = StreamLog(
             self._stream_dir(entry.agent_id), *_retention(entry)

@@ -34,13 +34,13 @@ class HostOrchestrator:
     ) -> AgentHandle:
         if stdin is not None and spec.stdin != "pipe":
             raise invalid("/stdin", "needs a spec whose stdin is a pipe")
-        requester = _requester(request_id)
+        requester = make_requester(request_id)
         return await self._registry.spawn(spec, requester, stdin=stdin, attached=attached)
 
     async def run_once(
         self, spec: AgentSpec, *, request_id: str, stdin: bytes, timeout_s: float, max_output: int
     ) -> RunResult:
-        return await self._runs.run(spec, _requester(request_id), stdin, timeout_s, max_output)
+        return await self._runs.run(spec, make_requester(request_id), stdin, timeout_s, max_output)
 
     async def list(self, filter: AgentFilter, *, limit: int, cursor: str | None) -> Page[AgentInfo]:
         return self._registry.page(filter, limit, cursor)
@@ -66,7 +66,8 @@ class HostOrchestrator:
         return detailed_info(entry, self._registry.host)
 
 
-def _requester(request_id: str) -> Requester:
+def make_requester(request_id: str) -> Requester:
+    """The caller of the current context, with that request id. Raises ValidationError."""
     if not 0 < len(request_id) <= _MAX_REQUEST_ID:
         raise invalid("/request_id", f"must have 1 to {_MAX_REQUEST_ID} characters")
     caller = context.current()

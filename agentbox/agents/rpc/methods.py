@@ -23,6 +23,7 @@ from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import InvalidTransition, SlotUnavailable
 
 _ATTACH = rpc_method(AGENTS, "attach")
+_STREAM_EXEC = rpc_method(AGENT_HOST, "stream_exec")
 
 
 async def stream(session: Session[Service], params: Params) -> Any:
@@ -43,6 +44,17 @@ async def stream(session: Session[Service], params: Params) -> Any:
         )
     else:
         session.run_subscription(subscription, subscription.send_stream(reader, follow=follow))
+    return {}
+
+
+async def stream_exec(session: Session[Service], params: Params) -> Any:
+    arguments = _STREAM_EXEC.decode(params)
+    run = session.service.sandboxes.find(arguments["sandbox_id"], arguments["n"])
+    reader = ItemReader(run.stream, arguments["since"])
+    subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
+    session.run_subscription(
+        subscription, subscription.send_stream(reader, follow=arguments["follow"])
+    )
     return {}
 
 
@@ -122,6 +134,7 @@ HAND_WRITTEN: Mapping[str, Method[Service]] = {
     "agent.attach": attach,
     "agent.stdin": stdin,
     "approval.follow": watch_approvals,
+    "sandbox.stream": stream_exec,
     "authorization.watch": watch_authorizations,
     "ping": ping,
     "shutdown": shutdown,

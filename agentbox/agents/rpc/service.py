@@ -11,6 +11,7 @@ from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.rpc.agent_host_service import AgentHostService
 from agentbox.agents.rpc.host_orchestrator import HostOrchestrator
+from agentbox.agents.sandboxes.manager import SandboxManager
 from agentbox.contracts.orchestrator import CONTRACT_VERSION
 from agentbox.core.rpc.session import Method, Session
 from agentbox.core.slot_errors import NotFound, PermissionDenied
@@ -19,7 +20,7 @@ from agentbox.core.slot_errors import NotFound, PermissionDenied
 # raise limits. `record`: the ordered event record can be read. `local`: agents are processes of
 # this box and end with it. `review`: agents that may write the workspace work in a branch, which is
 # reviewed. `denials`: denials are counted and can be read. `backpressure`: output waits for an
-# attached reader.
+# attached reader. `sandboxes`: programs can be run in agents without one of their own.
 CAPABILITIES = (
     "attach",
     "backpressure",
@@ -31,6 +32,7 @@ CAPABILITIES = (
     "restart",
     "review",
     "run_once",
+    "sandboxes",
     "stream",
 )
 
@@ -45,6 +47,7 @@ class Service:
     canaries: SandboxCanaryRunner
     agents: HostOrchestrator
     services: AgentHostService
+    sandboxes: SandboxManager
     methods: "Mapping[str, Method[Service]]" = field(repr=False)
     token: str | None = field(repr=False)  # None: the connection itself authenticates the caller
     capabilities: tuple[str, ...] = CAPABILITIES

@@ -17,6 +17,7 @@ from agentbox.agents.runs import exits, home, restart
 from agentbox.agents.runs.confinement import workspace_path
 from agentbox.agents.runs.launch_spec import build_launch
 from agentbox.agents.runs.limits import BREACHED, LimitWatch
+from agentbox.agents.runs.open_sandbox import OpenSandbox
 from agentbox.agents.runs.output import OutputRecorder
 from agentbox.agents.runs.stdin import Stdin, StdinClosed
 from agentbox.agents.streams.stream_log import StreamLog
@@ -45,6 +46,7 @@ class AgentRunner:
         self._pending_events: list[LifecycleEvent] = []  # saved with the end of this generation
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._process: AgentProcess | None = None
+        self._opened: OpenSandbox | None = None
         self._stop = asyncio.Event()
         self._grace = host.config.grace_seconds
         self._task: asyncio.Task[None] | None = None
@@ -59,6 +61,12 @@ class AgentRunner:
     def feed(self, data: bytes) -> None:
         """Write the data to the agent's stdin in the background, then close it."""
         self._feeding = asyncio.create_task(self._feed(data))
+
+    @property
+    def sandbox(self) -> OpenSandbox | None:
+        """What programs are started in; None if it has ended or is about to."""
+        is_over = self._process is None or self._stop.is_set() or self._revoked
+        return None if is_over else self._opened
 
     def detach(self) -> None:
         """Allow another client to attach."""
@@ -135,13 +143,12 @@ class AgentRunner:
             self.host.authorizations.revoke_token(entry)
             raise
         entry.delivered = self.stream.last
+        self._opened = OpenSandbox(process, launch, branch.objects if branch else ())
         self._adopt(process)
-        entry.pid, entry.start_ticks, entry.boot_id = (
-            process.started.pid,
-            process.started.start_ticks,
-            boot_id(),
-        )
-        entry.started_at, entry.isolation = clock.now(), report(launch, process.started.measured)
+        started = process.started  # of a sandbox: without a pid and without measurements
+        entry.pid, entry.boot_id = started.pid or None, boot_id()
+        entry.start_ticks, entry.started_at = started.start_ticks, clock.now()
+        entry.isolation = report(launch, started.measured) if started.measured else {}
         self._set_state("running", pid=entry.pid)
         if self._stop.is_set() or self._revoked:  # requested during the start
             process.end(self._grace)

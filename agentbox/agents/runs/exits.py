@@ -15,7 +15,7 @@ def exit_record(ended: ProcessEnded, *, stop_requested: bool) -> ExitRecord:
     if reason is None:
         reason = "terminated" if stop_requested else "exit" if ended.signal is None else "signal"
     return ExitRecord(
-        code=ended.code, signal=_signal_name(ended.signal), reason=reason, at=clock.now()
+        code=ended.code, signal=signal_name(ended.signal), reason=reason, at=clock.now()
     )
 
 
@@ -31,7 +31,8 @@ def final_state(exit_record: ExitRecord) -> AgentState:
     return "failed" if exit_record.reason in ("timeout", "limit", "restart-intensity") else "exited"
 
 
-def _signal_name(number: int | None) -> str | None:
+def signal_name(number: int | None) -> str | None:
+    """The name of a signal, `SIG<n>` for a real-time one; None for None."""
     if number is None:
         return None
     try:

@@ -60,14 +60,13 @@ def build_launch(
             **_environment(entry, config, home_dir, temp, mark, token),
             "AGENTBOX_WORKSPACE": str(workspace),
         },
-        str(_cwd(entry, config, workspace)),
-    )
-    program, objects = (
-        resolve_program(entry.spec.argv[0], cwd, env, config),
-        branch.objects if branch else (),
+        str(cwd_of(entry, config, workspace, entry.spec.cwd)),
     )
     path_bindings = PathVariables(
-        workspace=workspace, private=(home_dir, temp), program=program, objects=objects
+        workspace=workspace,
+        private=(home_dir, temp),
+        program=resolve_program(entry.spec.argv[0], cwd, env, config) if entry.spec.argv else "",
+        objects=branch.objects if branch else (),
     )
     return Launch(
         argv=entry.spec.argv,
@@ -132,10 +131,10 @@ def _environment(
     }
 
 
-def _cwd(entry: AgentRecord, config: HostConfig, workspace: Path) -> Path:
+def cwd_of(entry: AgentRecord, config: HostConfig, workspace: Path, requested: str) -> Path:
     """A relative path is relative to `workspace`. An absolute path is a path of the box; one inside
     the shared workspace is mapped to the agent's copy. The sandbox checks where it leads."""
-    requested, shared = entry.spec.cwd, config.paths.resolve(entry.grant_set.workspace_dir)
+    shared = config.paths.resolve(entry.grant_set.workspace_dir)
     if not PurePosixPath(requested).is_absolute():
         return workspace / requested
     requested_path = Path(requested)

@@ -39,6 +39,20 @@ class Pump:
             remaining -= count
         self._close()
 
+    def discard_rest(self) -> None:
+        """Read what is in the pipe, then drop what is written later, so that a process which still
+        has the pipe is neither blocked nor ended by it. `finish` closes the pipe."""
+        remaining = 0 if self._fd < 0 else _bytes_in_pipe(self._fd)
+        while remaining > 0 and (count := self._read_chunk()):
+            remaining -= count
+        self._store, self._full = _drop, _never_full
+        self.resume()
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no process has the pipe any more, or it was closed here."""
+        return self._fd < 0
+
     def resume(self) -> None:
         """Continue after the stream was full. Idempotent."""
         if self._blocked and self._fd >= 0:
@@ -86,6 +100,14 @@ class Pump:
         self._loop.remove_reader(self._fd)
         os.close(self._fd)
         self._fd = -1
+
+
+def _drop(_data: bytes) -> None:
+    """Stores nothing."""
+
+
+def _never_full() -> bool:
+    return False
 
 
 def _bytes_in_pipe(fd: int) -> int:

@@ -12,6 +12,7 @@ _SERVICES = {
     "denials": "denials of agents",
     "record": "records of agents",
     "review": "reviews and approvals",
+    "sandboxes": "sandboxes",
 }
 
 

@@ -155,7 +155,9 @@ class AsyncAgentsClient:
         """A WebSocket on the agent's pipes, one client at a time: binary messages are bytes of
         stdin and stdout, an empty one closes stdin, a text message is a problem. It ends with the
         agent's output."""
-        attached = await self._box.attach(agent_id, generation)
+        attached = await self._box.open_socket(
+            "attach_agent", {"id": agent_id}, query={"generation": generation}
+        )
         try:
             yield attached
         finally:

@@ -117,11 +117,23 @@ class AsyncApiCaller:
 
     async def attach(self, agent_id: str, generation: int) -> "AsyncAttached":
         """Attaches to an agent's pipes; `agents.attach` also detaches."""
+        return await self.open_socket(
+            "attach_agent", {"id": agent_id}, query={"generation": generation}
+        )
+
+    async def open_socket(
+        self,
+        name: str,
+        parameters: Mapping[str, str],
+        *,
+        query: Mapping[str, object] | None = None,
+    ) -> "AsyncAttached":
+        """Attaches to the pipes behind an operation that is a WebSocket."""
         # The library of WebSockets is imported on use.
         from agentbox.client.async_client.attach import attach
-        from agentbox.client.attach import attach_url, connect_options
+        from agentbox.client.attach import connect_options, socket_url
 
-        url, headers = attach_url(self.url, agent_id, generation), base_headers(self._token)
+        url, headers = socket_url(self.url, name, parameters, query), base_headers(self._token)
         return await attach(
             self.url, url, **connect_options(self.url, headers, self._ssl, self._timeout)
         )

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from agentbox.client.async_client.mesh import AsyncMeshClient
     from agentbox.client.async_client.pods import AsyncPodsClient
     from agentbox.client.async_client.reviews import AsyncReviewsClient
+    from agentbox.client.async_client.sandbox_files import AsyncSandboxFilesClient
+    from agentbox.client.async_client.sandboxes import AsyncSandboxesClient
     from agentbox.client.async_client.skills import AsyncSkillsClient
     from agentbox.client.async_client.states import AsyncStatesClient
     from agentbox.client.async_client.tokens import AsyncTokensClient
@@ -181,6 +183,13 @@ class AsyncBoxClient(AsyncApiCaller):
         return AsyncPodsClient(self)
 
     @cached_property
+    def sandbox_files(self) -> AsyncSandboxFilesClient:
+        """Files of running sandboxes."""
+        from agentbox.client.async_client.sandbox_files import AsyncSandboxFilesClient
+
+        return AsyncSandboxFilesClient(self)
+
+    @cached_property
     def beads(self) -> AsyncBeadsClient:
         """Work items with leases."""
         from agentbox.client.async_client.beads import AsyncBeadsClient
@@ -256,3 +265,10 @@ class AsyncBoxClient(AsyncApiCaller):
         from agentbox.client.async_client.usage import AsyncUsageClient
 
         return AsyncUsageClient(self)
+
+    @cached_property
+    def sandboxes(self) -> AsyncSandboxesClient:
+        """Programs run under one agent's confinement."""
+        from agentbox.client.async_client.sandboxes import AsyncSandboxesClient
+
+        return AsyncSandboxesClient(self)

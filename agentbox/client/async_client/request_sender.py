@@ -35,4 +35,10 @@ class AsyncRequestSender(Protocol):
         reconnect_timeout: float = 60.0,
     ) -> AsyncIterator[SseEvent]: ...
 
-    async def attach(self, agent_id: str, generation: int) -> "AsyncAttached": ...
+    async def open_socket(
+        self,
+        name: str,
+        parameters: Mapping[str, str],
+        *,
+        query: Mapping[str, object] | None = None,
+    ) -> "AsyncAttached": ...

@@ -156,7 +156,9 @@ class AgentsClient:
         """A WebSocket on the agent's pipes, one client at a time: binary messages are bytes of
         stdin and stdout, an empty one closes stdin, a text message is a problem. It ends with the
         agent's output."""
-        attached = self._box.attach(agent_id, generation)
+        attached = self._box.open_socket(
+            "attach_agent", {"id": agent_id}, query={"generation": generation}
+        )
         try:
             yield attached
         finally:

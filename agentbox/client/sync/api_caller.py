@@ -89,11 +89,21 @@ class ApiCaller:
 
     def attach(self, agent_id: str, generation: int) -> "Attached":
         """Attaches to an agent's pipes; `agents.attach` also detaches."""
+        return self.open_socket("attach_agent", {"id": agent_id}, query={"generation": generation})
+
+    def open_socket(
+        self,
+        name: str,
+        parameters: Mapping[str, str],
+        *,
+        query: Mapping[str, object] | None = None,
+    ) -> "Attached":
+        """Attaches to the pipes behind an operation that is a WebSocket."""
         # The library of WebSockets is imported on use.
-        from agentbox.client.attach import attach_url, connect_options
+        from agentbox.client.attach import connect_options, socket_url
         from agentbox.client.sync.attach import attach
 
-        url, headers = attach_url(self.url, agent_id, generation), base_headers(self._token)
+        url, headers = socket_url(self.url, name, parameters, query), base_headers(self._token)
         return attach(self.url, url, **connect_options(self.url, headers, self._ssl, self._timeout))
 
     def stream(

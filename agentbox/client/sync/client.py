@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from agentbox.client.sync.mesh import MeshClient
     from agentbox.client.sync.pods import PodsClient
     from agentbox.client.sync.reviews import ReviewsClient
+    from agentbox.client.sync.sandbox_files import SandboxFilesClient
+    from agentbox.client.sync.sandboxes import SandboxesClient
     from agentbox.client.sync.skills import SkillsClient
     from agentbox.client.sync.states import StatesClient
     from agentbox.client.sync.tokens import TokensClient
@@ -182,6 +184,13 @@ class BoxClient(ApiCaller):
         return PodsClient(self)
 
     @cached_property
+    def sandbox_files(self) -> SandboxFilesClient:
+        """Files of running sandboxes."""
+        from agentbox.client.sync.sandbox_files import SandboxFilesClient
+
+        return SandboxFilesClient(self)
+
+    @cached_property
     def beads(self) -> BeadsClient:
         """Work items with leases."""
         from agentbox.client.sync.beads import BeadsClient
@@ -257,3 +266,10 @@ class BoxClient(ApiCaller):
         from agentbox.client.sync.usage import UsageClient
 
         return UsageClient(self)
+
+    @cached_property
+    def sandboxes(self) -> SandboxesClient:
+        """Programs run under one agent's confinement."""
+        from agentbox.client.sync.sandboxes import SandboxesClient
+
+        return SandboxesClient(self)

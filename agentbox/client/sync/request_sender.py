@@ -36,4 +36,10 @@ class RequestSender(Protocol):
         reconnect_timeout: float = 60.0,
     ) -> Iterator[SseEvent]: ...
 
-    def attach(self, agent_id: str, generation: int) -> "Attached": ...
+    def open_socket(
+        self,
+        name: str,
+        parameters: Mapping[str, str],
+        *,
+        query: Mapping[str, object] | None = None,
+    ) -> "Attached": ...

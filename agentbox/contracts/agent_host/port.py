@@ -1,15 +1,18 @@
 """What agent-host offers beside the orchestrator slot."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from typing import Literal, Protocol
 
 from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.contracts.agent_host.denials import DenialCounts
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.approvals import Approval
+from agentbox.contracts.orchestrator import Signal, StreamItem
 from agentbox.contracts.review_commits import CommitsChunk, CommitsFileName, CommitsPage
 from agentbox.contracts.reviews import Committed, Discarded, ReviewPage, ReviewSummary
+from agentbox.contracts.sandboxes import ExecResult, FileChunk, NewSandbox, Sandbox
 from agentbox.contracts.states import State
+from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj
 
 
@@ -118,6 +121,73 @@ class AgentHost(Protocol):
     async def adopt_state(self, *, name: str, source: str, principal: str) -> State:
         """A new state of that name for data adopted from `source`; repeated calls return the same
         state. Raises NameTaken."""
+        ...
+
+    async def create_sandbox(self, sandbox: NewSandbox, *, request_id: str) -> Sandbox:
+        """Repeated calls return the same sandbox. Raises what spawning an agent raises."""
+        ...
+
+    async def list_sandboxes(self, *, limit: int, cursor: str | None) -> Page[Sandbox]:
+        """Oldest first."""
+        ...
+
+    async def get_sandbox(self, sandbox_id: str) -> Sandbox:
+        """Raises NotFound."""
+        ...
+
+    async def end_sandbox(self, sandbox_id: str, *, grace_s: float | None) -> Sandbox:
+        """Returns when no process of it is left and its branch is sealed. Idempotent. Raises
+        NotFound."""
+        ...
+
+    async def exec_sandbox(
+        self,
+        sandbox_id: str,
+        argv: tuple[str, ...],
+        *,
+        request_id: str,
+        cwd: str,
+        env: Mapping[str, str] | None,
+        stdin: bytes | None,
+        interactive: bool,
+        timeout_s: float,
+        max_output: int,
+        detach: bool,
+    ) -> ExecResult:
+        """The program runs on if the caller disconnects; repeated calls wait for the same one.
+        Raises NotFound, SandboxOver, ExecLimit or ValidationError."""
+        ...
+
+    def stream_exec(
+        self, sandbox_id: str, n: int, *, since: int, follow: bool
+    ) -> AsyncIterator[StreamItem]:
+        """Output and exit of a program. Raises NotFound or CursorExpired."""
+        ...
+
+    async def signal_exec(self, sandbox_id: str, n: int, signal: Signal) -> None:
+        """Raises NotFound, and InvalidTransition if it does not run."""
+        ...
+
+    async def write_exec_stdin(self, sandbox_id: str, n: int, *, data: bytes, eof: bool) -> None:
+        """Returns when the program's pipe has taken the data; `eof` closes it then. Raises
+        NotFound, and InvalidTransition if its stdin is not open."""
+        ...
+
+    async def read_sandbox_file(
+        self, sandbox_id: str, path: str, *, offset: int, size: int
+    ) -> FileChunk:
+        """Raises NotFound, SandboxOver, PathOutside, FileTooLarge or ValidationError."""
+        ...
+
+    async def write_sandbox_file(
+        self, sandbox_id: str, path: str, *, upload: str, data: bytes, last: bool
+    ) -> None:
+        """One part of a file; the `last` one puts it in place. `upload` is an id that its parts
+        share. Raises as `read_sandbox_file`."""
+        ...
+
+    async def remove_sandbox_file(self, sandbox_id: str, path: str) -> None:
+        """Raises as `read_sandbox_file`."""
         ...
 
     async def read_record(self, after: int, *, wait_s: float = 0) -> tuple[LifecycleRecord, ...]:

@@ -10,7 +10,10 @@ from agentbox.contracts.routes.resource import Resource
 
 _REVIEW_SECONDS = 600  # a large review is written, and the replaced files are read
 _REPLY_SECONDS = 30  # beside the time that a call waits by itself
+_SANDBOX_SECONDS = 30  # a large workspace is copied
 _APPROVAL_SECONDS = 3660  # above every `approval_timeout_seconds`; its caller ends it before
+
+_CALLER = ("principal", "admin", "session_id", "trace_id")
 
 _waits = partial(read, deadline_s=_REPLY_SECONDS, deadline_from="wait_s")
 
@@ -51,6 +54,37 @@ AGENT_HOST = Resource(
         write("due_states", rpc="state.due", capability="review"),
         write("forget_state", rpc="state.forget", capability="review"),
         write("adopt_state", rpc="state.adopt", capability="review"),
+        write(
+            "create_sandbox",
+            rpc="sandbox.create",
+            capability="sandboxes",
+            deadline_s=_SANDBOX_SECONDS,
+            caller=_CALLER,
+        ),
+        read("list_sandboxes", rpc="sandbox.list", capability="sandboxes"),
+        read("get_sandbox", rpc="sandbox.get", capability="sandboxes"),
+        write(
+            "end_sandbox",
+            rpc="sandbox.end",
+            capability="sandboxes",
+            deadline_s=_SANDBOX_SECONDS,
+            deadline_from="grace_s",
+        ),
+        write(
+            "exec_sandbox",
+            rpc="sandbox.exec",
+            capability="sandboxes",
+            deadline_s=_SANDBOX_SECONDS,
+            deadline_from="timeout_s",
+        ),
+        stream("stream_exec", rpc="sandbox.stream", capability="sandboxes"),
+        write("signal_exec", rpc="sandbox.signal", capability="sandboxes"),
+        write("write_exec_stdin", rpc="sandbox.stdin", capability="sandboxes", deadline_s=30),
+        read("read_sandbox_file", rpc="sandbox.read_file", capability="sandboxes", deadline_s=60),
+        write(
+            "write_sandbox_file", rpc="sandbox.write_file", capability="sandboxes", deadline_s=60
+        ),
+        write("remove_sandbox_file", rpc="sandbox.remove_file", capability="sandboxes"),
         _waits("read_record", rpc="record.read", capability="record"),
         write("use_grant", rpc="grant.use"),
         stream("watch_authorizations", rpc="authorization.watch"),

@@ -12,6 +12,7 @@ from agentbox.contracts import (
     mesh,
     orchestrator,
     reviews,
+    sandboxes,
     skills,
     states,
     tokens,
@@ -23,22 +24,14 @@ from agentbox.contracts.memory import Hits, MemoryEntry
 from agentbox.contracts.mesh import MeshSession
 from agentbox.contracts.orchestrator import AgentInfo
 from agentbox.contracts.routes.registry import RESOURCES
+from agentbox.contracts.sandboxes import Sandbox
 from agentbox.contracts.task_records import Submitted, Task
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record, record
 
 _MODULES = (
-    beads,
-    memory,
-    events,
-    orchestrator,
-    tokens,
-    mesh,
-    reviews,
-    approvals,
-    states,
-    usage,
-    skills,
+    *(beads, memory, events, orchestrator, tokens, mesh, reviews, approvals, states),
+    *(usage, skills, sandboxes),
     box,
 )
 
@@ -58,6 +51,7 @@ RECORDS_BY_NAME: Mapping[str, Any] = {
     "Page[Bead]": Page[Bead],
     "Page[AgentInfo]": Page[AgentInfo],
     "Page[Task]": PageTask,
+    "Page[Sandbox]": Page[Sandbox],
     "Page[MemoryEntry]": Page[MemoryEntry],
     "Page[MeshSession]": Page[MeshSession],
 }

@@ -25,6 +25,7 @@ _MODULES: Final = (
     "states",
     "usage",
     "skills",
+    "sandboxes",
     "tokens",
     "mesh",
 )

@@ -231,6 +231,38 @@ _ROWS = (
         consequence="the spawn is refused",
         bound="exact",
     ),
+    Limit(
+        name="max_sandboxes",
+        unit="agents",
+        config_path="sandboxes.max",
+        enforced_by="agent-host",
+        consequence="the sandbox is refused",
+        bound="exact",
+    ),
+    Limit(
+        name="sandbox_seconds",
+        unit="seconds",
+        config_path="sandboxes.ttl_seconds",
+        enforced_by="reaper",
+        consequence="the sandbox is ended, and its branch sealed",
+        bound="exact",
+    ),
+    Limit(
+        name="max_exec",
+        unit="processes",
+        config_path="sandboxes.max_exec",
+        enforced_by="agent-host",
+        consequence="a further program is refused",
+        bound="exact",
+    ),
+    Limit(
+        name="max_file",
+        unit="bytes",
+        config_path="sandboxes.max_file",
+        enforced_by="agent-host",
+        consequence="the file call is refused",
+        bound="exact",
+    ),
 )
 
 LIMITS: Final[Mapping[str, Limit]] = {row.name: row for row in _ROWS}

@@ -198,14 +198,15 @@ def _raise_oom_score() -> None:
     os.close(score_fd)
 
 
-def set_cpu_share(launch: Launch, pid: int) -> None:
+def set_cpu_share(launch: Launch, pid: int, seed: int | None = None) -> None:
     """Sets the CPU affinity (`cpu` rounded up) and the nice value: of the agent, whose filter
-    refuses these calls, and of a reaper that its agent keeps busy. Raises OSError.
+    refuses these calls, and of a reaper that its agent keeps busy. Processes with one `seed` have
+    the same CPUs; it is the pid by default. Raises OSError.
     """
     allowed = sorted(os.sched_getaffinity(pid))
-    count = math.ceil(launch.cpu)
+    count, first = math.ceil(launch.cpu), pid if seed is None else seed
     if 0 < count < len(allowed):
-        os.sched_setaffinity(pid, {allowed[(pid + step) % len(allowed)] for step in range(count)})
+        os.sched_setaffinity(pid, {allowed[(first + step) % len(allowed)] for step in range(count)})
     os.setpriority(os.PRIO_PROCESS, pid, max(launch.nice, os.getpriority(os.PRIO_PROCESS, pid)))
 
 

@@ -14,6 +14,8 @@ from typing import Any, ClassVar, Literal
 from agentbox.policy.limits.gauge import Breach
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.launcher.control import ControlSocket
+from agentbox.sandbox.launcher.pipes import close_fds, open_pipes
+from agentbox.sandbox.launcher.program_client import ProgramProcess, start_program
 from agentbox.sandbox.monitor.limit_readings import LimitReadings
 from agentbox.sandbox.spec import Launch, ProcessEnded, ProcessStarted, SyscallDenials
 
@@ -45,6 +47,14 @@ class AgentProcess:
         """Signals the leader; STOP and CONT go to every process of the tree."""
         to_tree = number in (signal.SIGSTOP, signal.SIGCONT)
         self.control.send_order({"do": "tree" if to_tree else "signal", "signal": int(number)})
+
+    async def start_program(
+        self, launch: Launch, *, stdin: Literal["null", "pipe"] = "null"
+    ) -> ProgramProcess:
+        """Of a sandbox: starts a program in it; returns after a successful exec. Raises
+        SpawnFailed.
+        """
+        return await start_program(self.control, launch, stdin)
 
     def end(self, grace: float) -> None:
         """Sends TERM to the tree, KILL after `grace` seconds. `ended`: no process is left."""
@@ -102,7 +112,7 @@ class LauncherClient:
     ) -> AgentProcess:
         with contextlib.ExitStack() as cleanup:  # closes what was opened if a later open fails
             try:
-                local_fds, remote_fds = _open_pipes(stdin, cleanup)
+                local_fds, remote_fds = open_pipes(stdin, cleanup)
                 local, remote = socket.socketpair()
             except OSError as error:
                 raise SpawnFailed(
@@ -115,13 +125,13 @@ class LauncherClient:
             )
         except OSError as error:
             local.close()
-            _close_fds(local_fds)
+            close_fds(local_fds)
             raise SpawnFailed(
                 "launcher", "the launcher does not answer", error.errno or 0
             ) from error
         finally:
             remote.close()
-            _close_fds(remote_fds)
+            close_fds(remote_fds)
         control = ControlSocket(local)
         agent = AgentProcess(
             local_fds[0],
@@ -261,31 +271,6 @@ def _process_ended(report: Mapping[str, Any], breach: Breach | None) -> ProcessE
     return ProcessEnded(
         code=os.WEXITSTATUS(status), signal=None, cause=report["cause"], breach=breach
     )
-
-
-def _open_pipes(stdin: str, cleanup: contextlib.ExitStack) -> tuple[list[int | None], list[int]]:
-    """Local and remote ends, each for three streams; `cleanup` closes them. Raises OSError."""
-
-    def pipe() -> tuple[int, int]:
-        ends = os.pipe2(os.O_CLOEXEC)
-        for end in ends:
-            cleanup.callback(os.close, end)
-        return ends
-
-    stdin_ends: tuple[int, int | None]
-    if stdin == "pipe":
-        stdin_ends = pipe()
-    else:
-        stdin_ends = (os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC), None)
-        cleanup.callback(os.close, stdin_ends[0])
-    out, err = pipe(), pipe()
-    return [stdin_ends[1], out[0], err[0]], [stdin_ends[0], out[1], err[1]]
-
-
-def _close_fds(fds: list[int] | list[int | None]) -> None:
-    for fd in fds:
-        if fd is not None:
-            os.close(fd)
 
 
 async def _send(commands: socket.socket, order: Mapping[str, Any], fds: list[int]) -> None:

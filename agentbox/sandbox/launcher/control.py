@@ -4,10 +4,11 @@ import asyncio
 import contextlib
 import json
 import socket
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 _BLOCK = 1 << 16
+_RETRY_SECONDS = 0.001
 
 
 class ControlSocket:
@@ -26,6 +27,23 @@ class ControlSocket:
     async def send(self, data: bytes) -> None:
         """Sends all of it. Raises OSError if the reaper has exited."""
         await asyncio.get_running_loop().sock_sendall(self._socket, data)
+
+    def send_now(self, data: bytes) -> bytes:
+        """Sends what the socket has room for, without waiting; returns the rest."""
+        try:
+            return data[self._socket.send(data) :]
+        except BlockingIOError:
+            return data
+
+    async def send_fds(self, order: Mapping[str, Any], fds: Sequence[int]) -> None:
+        """Sends an order with descriptors. Raises OSError if the reaper has exited."""
+        data = json.dumps(order).encode() + b"\n"
+        while True:
+            try:
+                socket.send_fds(self._socket, [data], fds)
+                return
+            except BlockingIOError:  # the reaper is busy
+                await asyncio.sleep(_RETRY_SECONDS)
 
     def send_order(self, order: Mapping[str, Any]) -> None:
         """Sends an order; does nothing if the reaper has exited. unix(7) sends such a short message

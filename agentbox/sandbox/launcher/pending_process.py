@@ -30,6 +30,21 @@ class ExecutedProcess(NamedTuple):
     measured: Mapping[str, Any]
 
 
+def make_server(launch: Launch, locks: int, box_tasks: BoxTasks) -> NotificationServer | None:
+    """The server of the tree of a launch, without a filter yet; None for an unconfined one."""
+    if (confinement := launch.confinement) is None:
+        return None
+    return NotificationServer(
+        None,
+        confinement,
+        locks,
+        launch.pids,
+        launch.memory,
+        box_share=BoxTaskReservation(box_tasks, launch.box_tasks),
+        writable=WritablePaths(confinement.grants, confinement.boundary),
+    )
+
+
 class StartFailed(Exception):
     """No exec: `report` has the stage, the errno and the reason. The process has exited."""
 
@@ -46,6 +61,7 @@ class PendingProcess:
         descriptor is left.
         """
         self._notify_fd: int | None = None  # of a preforked process
+        self._filter = 0  # its number, once a server has taken the descriptor
         self._report_fd, report_writer = os.pipe()
         self._socket, remote = socket.socketpair()
         try:
@@ -69,11 +85,21 @@ class PendingProcess:
         OSError.
         """
         self._notify_fd = notification_server.receive_notify_fd(self._socket)
-        server = (
-            NotificationServer(self._notify_fd, confinement, locks, 1)
-            if self._notify_fd is not None
-            else None
-        )
+        if self._notify_fd is None:
+            self._await_ready(None)
+            return
+        server = NotificationServer(self._notify_fd, confinement, locks, 1)
+        self._await_ready(server)
+        server.close()
+
+    def warm_up_in(self, server: NotificationServer) -> None:
+        """As `warm_up`, in a tree that has a server, which answers the calls of all meanwhile."""
+        notify_fd = notification_server.receive_notify_fd(self._socket)
+        if notify_fd is not None:
+            self._notify_fd, self._filter = notify_fd, server.add(notify_fd)
+        self._await_ready(server)
+
+    def _await_ready(self, server: NotificationServer | None) -> None:
         poll = select.poll()
         poll.register(self._socket, select.POLLIN)
         if server is not None:
@@ -82,8 +108,6 @@ class PendingProcess:
             if server is not None:
                 server.serve()
         self._socket.recv(len(agent_process.READY))
-        if server is not None:
-            server.close()
 
     def send_order(self, line: bytes, stdio: tuple[int, int, int]) -> None:
         """Sends the launch as a line; the process continues while the reaper parses that line
@@ -107,28 +131,28 @@ class PendingProcess:
             raise StartFailed(_KILLED)
         return True
 
-    def run_until_exec(self, launch: Launch, locks: int, box_tasks: BoxTasks) -> ExecutedProcess:
-        """Answers the calls of an ordered process until its exec. Raises StartFailed."""
-        server = None
+    def run_until_exec(
+        self,
+        launch: Launch,
+        locks: int,
+        box_tasks: BoxTasks,
+        server: NotificationServer | None = None,
+    ) -> ExecutedProcess:
+        """Answers the calls of an ordered process until its exec, and those of the rest of its tree
+        if it has a `server` already. Raises StartFailed.
+        """
+        number = self._filter
         try:
-            self._set_cpu_share(launch)
-            if (confinement := launch.confinement) is not None:
-                writable = WritablePaths(confinement.grants, confinement.boundary)
-                if (
-                    notify_fd := self._notify_fd
+            self._set_cpu_share(launch, shared=server is not None)
+            if launch.confinement is not None:
+                server = server or make_server(launch, locks, box_tasks)
+                notify_fd = (
+                    self._notify_fd
                     if self._notify_fd is not None
                     else notification_server.receive_notify_fd(self._socket)
-                ) is not None:
-                    share = BoxTaskReservation(box_tasks, launch.box_tasks)
-                    server = NotificationServer(
-                        notify_fd,
-                        confinement,
-                        locks,
-                        launch.pids,
-                        launch.memory,
-                        box_share=share,
-                        writable=writable,
-                    )
+                )
+                if notify_fd is not None and server is not None:
+                    number = number or server.add(notify_fd)
         except OSError:  # its calls could not be answered
             tree.signal_process(self.pid, signal.SIGKILL)
         messages = [json.loads(line) for line in self._read_report(server).splitlines()]
@@ -136,12 +160,23 @@ class PendingProcess:
         if not messages or "stage" in messages[-1]:
             os.waitpid(self.pid, 0)
             raise StartFailed(messages[-1] if messages else _KILLED)
+        if server is not None:
+            server.mark_started(number)
         return ExecutedProcess(server, messages[0]["measured"])
 
-    def _set_cpu_share(self, launch: Launch) -> None:
-        """Sets the CPU share and lets the process continue. Raises OSError and StartFailed."""
+    def close(self) -> None:
+        """Of a process that is not needed: it exits."""
+        self._socket.close()
+        os.close(self._report_fd)
+        if self._notify_fd is not None and not self._filter:
+            os.close(self._notify_fd)
+
+    def _set_cpu_share(self, launch: Launch, *, shared: bool) -> None:
+        """Sets the CPU share, with the CPUs of the whole tree if it is `shared`, and lets the
+        process continue. Raises OSError and StartFailed.
+        """
         try:
-            agent_process.set_cpu_share(launch, self.pid)
+            agent_process.set_cpu_share(launch, self.pid, os.getpid() if shared else self.pid)
         except ProcessLookupError:  # its report has the reason
             return
         except OSError as error:
@@ -157,9 +192,7 @@ class PendingProcess:
             self._socket.send(b"x")
 
     def _read_report(self, server: NotificationServer | None) -> bytes:
-        """The report before exec. The process's own calls are answered meanwhile and not counted as
-        denials.
-        """
+        """The report before exec. Calls are answered meanwhile."""
         received = b""
         poll = select.poll()
         poll.register(self._report_fd, select.POLLIN)
@@ -173,6 +206,22 @@ class PendingProcess:
                     received += data
                 else:
                     os.close(self._report_fd)
-                    if server is not None:
-                        server.denials.discard()
                     return received
+
+
+def deliver_order(
+    preforked: PendingProcess | None, line: bytes, stdio: tuple[int, int, int]
+) -> tuple[PendingProcess, Launch]:
+    """Sends the launch to the waiting process, or to a new one; returns that process. Raises
+    StartFailed.
+    """
+    try:
+        pending = preforked or PendingProcess(preforked=False)
+        pending.send_order(line, stdio)
+        launch = Launch.from_line(line)
+        if pending.has_exited(launch):
+            pending = PendingProcess(preforked=False)
+            pending.send_order(line, stdio)
+    except OSError as error:
+        raise StartFailed({"stage": "launcher", "errno": error.errno, "why": "fork"}) from error
+    return pending, launch

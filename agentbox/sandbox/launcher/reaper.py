@@ -1,5 +1,5 @@
-"""The parent of one agent: starts it, executes its host's orders, and exits only when no process of
-the tree is left.
+"""The parent of one agent, or of the programs of one sandbox: starts it, executes its host's
+orders, and exits only when no process of the tree is left.
 
 A child subreaper: processes that the agent double-forks or moves to a session of their own become
 its children. It ends the tree when the launcher dies (SIGTERM by parent death), when the host dies
@@ -22,15 +22,21 @@ from typing import Any, NoReturn
 
 from agentbox.core.linux import kernel
 from agentbox.sandbox.launcher import tree, warmup
-from agentbox.sandbox.launcher.pending_process import PendingProcess, StartFailed
+from agentbox.sandbox.launcher.order_socket import FDS, OrderSocket
+from agentbox.sandbox.launcher.pending_process import (
+    PendingProcess,
+    StartFailed,
+    deliver_order,
+    make_server,
+)
+from agentbox.sandbox.launcher.programs import Programs
 from agentbox.sandbox.launcher.reaper_priority import ReaperPriority
 from agentbox.sandbox.launcher.signal_fd import open_signal_fd
 from agentbox.sandbox.monitor.box_tasks import BoxTasks
 from agentbox.sandbox.spec import Cause, Launch
 from agentbox.sandbox.syscalls.notification_server import NotificationServer
 
-_LINE = 1 << 16
-_FDS = 4  # control, stdin, stdout, stderr
+_SIGNALS = 1 << 12  # bytes
 
 
 def main(
@@ -64,16 +70,16 @@ def _serve_agent(orders: socket.socket, reaper: "Reaper", preforked: bool) -> No
         pending = PendingProcess(preforked=preforked)
         if preforked:
             warmup.warm_reaper(partial(pending.warm_up, locks=reaper.locks))
-    data, fds, _, _ = socket.recv_fds(orders, 1, _FDS)
+    data, fds, _, _ = socket.recv_fds(orders, 1, FDS)
     orders.close()
     if data:
         reaper.run(socket.socket(fileno=fds[0]), pending, (fds[1], fds[2], fds[3]))
 
 
 class Reaper:
-    """The reaper of one agent."""
+    """The reaper of one agent. One of a sandbox has no leader, but `programs`."""
 
-    control: socket.socket
+    control: OrderSocket
 
     def __init__(self, locks: int = -1, box_tasks: BoxTasks | None = None) -> None:
         self.locks = locks
@@ -81,7 +87,7 @@ class Reaper:
         self.notification_server: NotificationServer | None = (
             None  # answers the agent's system calls
         )
-        self.buffer = bytearray()
+        self.programs: Programs | None = None
         self.leader = 0
         self.status: int | None = None
         self.cause: Cause = ""
@@ -94,18 +100,22 @@ class Reaper:
         self, control: socket.socket, pending: PendingProcess | None, stdio: tuple[int, int, int]
     ) -> None:
         """Starts the agent and supervises it to the end. `control`: the socket to its host."""
-        self.control = control
-        line = self._read_order()
+        self.control = OrderSocket(control)
+        line = self.control.read_line()
         if line is None:
             return
         signal.signal(signal.SIGTERM, self._launcher_died)
         signal.signal(signal.SIGUSR1, self._limit_crossed)
         try:
-            pending, launch = _deliver_order(pending, line, stdio)
+            if Launch.names_program(line):
+                pending, launch = deliver_order(pending, line, stdio)
+                self._start(pending, launch, stdio)
+            else:
+                launch = Launch.from_line(line)
+                self._open_sandbox(pending, launch, stdio)
             priority = ReaperPriority(launch)
-            self._start(pending, launch, stdio)
         except StartFailed as error:
-            self._send({"event": "failed", **error.report})
+            self.control.send({"event": "failed", **error.report})
             return
         self.grace = launch.grace_seconds
         if launch.wall_seconds:
@@ -113,7 +123,7 @@ class Reaper:
         self._run_loop(priority)
         tree.kill_children()
         self._report_denials(flush=True)
-        self._send({"event": "exited", "status": self.status, "cause": self.cause})
+        self.control.send({"event": "exited", "status": self.status, "cause": self.cause})
 
     def _start(self, pending: PendingProcess, launch: Launch, stdio: tuple[int, int, int]) -> None:
         self.leader = pending.pid
@@ -127,7 +137,20 @@ class Reaper:
             "start_ticks": row.start_ticks if row else 0,
             "reaper": os.getpid(),
         }
-        self._send({"event": "started", **started, "measured": executed.measured})
+        self.control.send({"event": "started", **started, "measured": executed.measured})
+
+    def _open_sandbox(
+        self, pending: PendingProcess | None, launch: Launch, stdio: tuple[int, int, int]
+    ) -> None:
+        """Nothing is started: programs are ordered later."""
+        for fd in stdio:
+            os.close(fd)
+        self.notification_server = make_server(launch, self.locks, self.box_tasks)
+        self.programs = Programs(
+            launch, pending, self.notification_server, self.locks, self.box_tasks
+        )
+        ids = {"pid": 0, "start_ticks": 0, "reaper": os.getpid()}
+        self.control.send({"event": "started", **ids, "measured": {}})
 
     def _run_loop(self, priority: ReaperPriority) -> None:
         poll = select.poll()
@@ -135,13 +158,17 @@ class Reaper:
         poll.register(self.signal_fd, select.POLLIN)
         if self.notification_server is not None:
             poll.register(self.notification_server, select.POLLIN)
+        if self.programs is not None:
+            self.programs.poll = poll
         while not self._is_finished():
             for fd, _ in poll.poll(self._poll_timeout()):
                 if fd == self.signal_fd.fileno():
-                    self.signal_fd.recv(_LINE)
+                    self.signal_fd.recv(_SIGNALS)
                     self._reap()
                 elif fd == self.control.fileno():
                     self._handle_commands()
+                elif self.programs is not None:
+                    self.programs.on_readable(fd)
             self._serve_notifications()
             self._report_denials()
             self._check_deadlines()
@@ -157,7 +184,7 @@ class Reaper:
             if self.notification_server is not None
             else ()
         ):
-            self._send({"event": "denied", **asdict(denials)})
+            self.control.send({"event": "denied", **asdict(denials)})
 
     def _is_finished(self) -> bool:
         """The leader has exited and, if the tree is terminating, the grace period is over or no
@@ -169,7 +196,9 @@ class Reaper:
 
     def _poll_timeout(self) -> int | None:
         now = time.monotonic()
-        timeouts = [moment - now for moment in (self.deadline, self.kill_at) if moment is not None]
+        moments = [self.deadline, self.kill_at]
+        moments += [] if self.programs is None else [self.programs.next_deadline()]
+        timeouts = [moment - now for moment in moments if moment is not None]
         if (
             self.notification_server is not None
             and (next_poll := self.notification_server.next_poll()) is not None
@@ -184,14 +213,14 @@ class Reaper:
         elif self.deadline is not None and now >= self.deadline:
             self.deadline, self.cause = None, "timeout"
             self._terminate(self.grace)
+        if self.programs is not None:
+            self.programs.check_deadlines()
 
     def _handle_commands(self) -> None:
-        data = self._receive()
-        if not data:  # the host has exited
+        lines = self.control.receive()
+        if lines is None:  # the host has exited
             self._kill()
             return
-        self.buffer += data
-        *lines, self.buffer = self.buffer.split(b"\n")
         # A repeated `end` needs only one scan of all processes.
         for line, next_line in zip(lines, [*lines[1:], None], strict=True):
             order = json.loads(line)
@@ -209,11 +238,17 @@ class Reaper:
                 tree.signal_processes(tree.quick_descendants(os.getpid()), number)
             case "end":
                 self._terminate(order["grace"])
+            case "start" if self.programs is not None:
+                control, *stdio = self.control.pop_fds()
+                self.programs.add(control, (stdio[0], stdio[1], stdio[2]))
 
     def _terminate(self, grace: float) -> None:
         kill_at = time.monotonic() + grace
         if self.kill_at is None or kill_at < self.kill_at:
             self.kill_at = kill_at
+        if self.programs is not None:  # there is no leader to wait for
+            self.status = 0
+            self.programs.close()
         rows = tree.quick_descendants(os.getpid())
         tree.signal_processes(rows, signal.SIGTERM)
         tree.signal_processes(rows, signal.SIGCONT)  # a stopped process must handle TERM too
@@ -227,6 +262,9 @@ class Reaper:
         self.kill_at = time.monotonic()
 
     def _kill_leader(self) -> int:
+        if self.programs is not None:
+            self.programs.close()
+            return 0
         tree.signal_process(self.leader, signal.SIGKILL)
         return os.waitpid(self.leader, 0)[1]
 
@@ -236,7 +274,9 @@ class Reaper:
                 pid, status = os.waitpid(-1, os.WNOHANG)
                 if pid == 0:
                     return
-                if pid == self.leader and self.status is None:
+                if self.programs is not None:
+                    self.programs.on_exit(pid, status)
+                elif pid == self.leader and self.status is None:
                     self.status = status
 
     def _launcher_died(self, *_: object) -> None:
@@ -251,42 +291,3 @@ class Reaper:
         self.kill_at = (
             time.monotonic()
         )  # the wake-up descriptor ends the poll; the loop does the rest
-
-    def _read_order(self) -> bytes | None:
-        while b"\n" not in self.buffer:
-            data = self._receive()
-            if not data:
-                return None
-            self.buffer += data
-        line, newline, remaining = bytes(self.buffer).partition(b"\n")
-        self.buffer = bytearray(remaining)
-        return line + newline
-
-    def _receive(self) -> bytes:
-        """What the host sent; empty once it has exited."""
-        try:
-            return self.control.recv(_LINE)
-        except ConnectionResetError:
-            return b""
-
-    def _send(self, message: Mapping[str, Any]) -> None:
-        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the host has exited
-            self.control.sendall(json.dumps(message).encode() + b"\n")
-
-
-def _deliver_order(
-    preforked: PendingProcess | None, line: bytes, stdio: tuple[int, int, int]
-) -> tuple[PendingProcess, Launch]:
-    """Sends the launch to the waiting process, or to a new one; returns that process. Raises
-    StartFailed.
-    """
-    try:
-        pending = preforked or PendingProcess(preforked=False)
-        pending.send_order(line, stdio)
-        launch = Launch.from_line(line)
-        if pending.has_exited(launch):
-            pending = PendingProcess(preforked=False)
-            pending.send_order(line, stdio)
-    except OSError as error:
-        raise StartFailed({"stage": "launcher", "errno": error.errno, "why": "fork"}) from error
-    return pending, launch

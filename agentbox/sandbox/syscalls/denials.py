@@ -49,7 +49,3 @@ class DenialCounter:
             self._next_report = now + REPORT_SECONDS
             unreported, self._unreported = self._unreported, {}
             yield from unreported.values()
-
-    def discard(self) -> None:
-        """Drops all counts."""
-        self._unreported = {}

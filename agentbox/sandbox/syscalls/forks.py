@@ -35,6 +35,7 @@ class ForkHandler:
     ) -> None:
         self._notify_fd, self._maximum, self._box_share = notify_fd, maximum, box_share
         self._processes = self._threads = 1
+        self.uncounted = 0  # processes of the tree that the reaper keeps ready for a program
         self._in_flight: dict[
             int, None
         ] = {}  # threads whose call was continued and that may not have forked yet
@@ -48,6 +49,17 @@ class ForkHandler:
         if thread and not flags & CLONE_FILES:
             raise DeniedCall(errno.EPERM, "clone", "a thread with its own descriptor table")
         self._in_flight.pop(notification.pid, None)  # a new call, so the previous one is finished
+        self._count_one(thread=thread)
+        self._in_flight[notification.pid] = None
+        self._notify_fd.continue_syscall(notification)
+
+    def start_program(self) -> None:
+        """Counts a process that the reaper itself is about to start. Raises DeniedCall (EAGAIN) at
+        the limit.
+        """
+        self._count_one(thread=False)
+
+    def _count_one(self, *, thread: bool) -> None:
         if (
             self._maximum
             and not self._is_below_limit(thread)
@@ -64,10 +76,8 @@ class ForkHandler:
                 "box_tasks",
                 "all agents together are at the limit of processes and threads",
             )
-        self._in_flight[notification.pid] = None
         self._processes += not thread
         self._threads += 1
-        self._notify_fd.continue_syscall(notification)
 
     def _box_has_capacity(self) -> bool:
         """Whether one more leaves the box its reserve. The reaper of the tree counts too."""
@@ -96,7 +106,8 @@ class ForkHandler:
                 self._count_in_flight()
             )  # before the scan: a fork between the two counts twice, not never
             rows = _descendants()
-            self._processes, self._threads = len(rows), sum(row.threads for row in rows)
+            self._processes = len(rows) - self.uncounted
+            self._threads = sum(row.threads for row in rows) - self.uncounted
             if not self._is_below_limit(thread):
                 break
             self._processes += in_flight

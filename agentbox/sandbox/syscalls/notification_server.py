@@ -45,14 +45,18 @@ _ERRORS: Final = {
 
 class NotificationServer:
     """The server of one agent with at most `pids` processes, `memory` bytes (0: no limit) and
-    `max_ports` bound ports. `locks`: as in AgentPorts, `box_share`: as in ForkHandler. `writable`:
-    computed from the confinement if not given. `fileno` is readable when `serve` has work;
-    `next_poll` says when it must be called.
+    `max_ports` bound ports. `fd` is the notification descriptor of its filter, None if `add` comes
+    later. `locks`: as in AgentPorts, `box_share`: as in ForkHandler. `writable`: computed from the
+    confinement if not given. `fileno` is readable when `serve` has work; `next_poll` says when it
+    must be called.
+
+    All programs of the tree share the handlers, so the limits hold over their sum, and each of them
+    reaches the loopback servers of the others.
     """
 
     def __init__(
         self,
-        fd: int,
+        fd: int | None,
         confinement: Confinement,
         locks: int,
         pids: int,
@@ -62,12 +66,15 @@ class NotificationServer:
         writable: WritablePaths | None = None,
     ) -> None:
         self.denials = DenialCounter()
-        self._notify_fd = notify_fd = NotificationFd(fd, installation.current_machine())
+        self._notify_fd = notify_fd = NotificationFd(installation.current_machine())
         self._callbacks: dict[int, Callable[[], None]] = {}
+        self._starting: set[int] = set()  # filters whose denials are not counted
         self._epoll = select.epoll()
-        self._epoll.register(notify_fd.fileno(), select.EPOLLIN)
+        if fd is not None:
+            self.mark_started(self.add(fd))
+        self.forks = ForkHandler(notify_fd, pids, box_share)
         self._handlers: dict[str, SyscallHandler] = dict.fromkeys(
-            (*call_sets.FORK_CALLS, "clone"), ForkHandler(notify_fd, pids, box_share).fork
+            (*call_sets.FORK_CALLS, "clone"), self.forks.fork
         )
         self._handlers["mmap"] = SharedMappings(notify_fd, memory).map
         polling, rulesets = (
@@ -114,6 +121,19 @@ class NotificationServer:
                 "listen": listening.listen,
             }
 
+    def add(self, fd: int) -> int:
+        """Answers the calls of one more filter, whose descriptor is owned from now on. Denials are
+        not counted until `mark_started` is called with the number returned.
+        """
+        number = self._notify_fd.add(fd)
+        self._starting.add(number)
+        self._epoll.register(fd, select.EPOLLIN)
+        return number
+
+    def mark_started(self, number: int) -> None:
+        """The process with that filter runs the agent's own program from now on."""
+        self._starting.discard(number)
+
     def fileno(self) -> int:
         """Of an epoll descriptor."""
         return self._epoll.fileno()
@@ -138,9 +158,10 @@ class NotificationServer:
                 self._epoll.unregister(fd)
                 self._callbacks.pop(fd)()
             elif event & select.EPOLLIN:
-                self._handle_next()
+                self._handle_next(fd)
             else:  # no process with the filter is left
                 self._epoll.unregister(fd)
+                self._notify_fd.remove(fd)
         self._connect_handler.poll()
         self._instances.poll()
 
@@ -159,14 +180,14 @@ class NotificationServer:
         if self._callbacks.pop(fd, None):
             self._epoll.unregister(fd)
 
-    def _handle_next(self) -> None:
-        notification = self._notify_fd.receive()
+    def _handle_next(self, fd: int) -> None:
+        notification = self._notify_fd.receive(fd)
         if notification is None:
             return
         try:
             value = self._handlers.get(notification.call, _refuse)(notification)
         except OSError as error:
-            if isinstance(error, DeniedCall):
+            if isinstance(error, DeniedCall) and notification.filter not in self._starting:
                 self.denials.add(error)
             self._notify_fd.reply(notification, error=error.errno or errno.EPERM)
             return

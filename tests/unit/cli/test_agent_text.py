@@ -21,6 +21,8 @@ COMMANDS = {
     "up": TEXT, "down": NONE, "restart": NONE, "status": TEXT, "health": TEXT, "logs": BYTES, "shell": NONE, "run": BYTES,
     "agent list": TEXT, "agent show": TEXT, "agent spawn": TEXT, "agent stop": TEXT, "agent logs": BYTES, "agent attach": BYTES,
     "agent revoke": TEXT, "task submit": TEXT, "task list": TEXT, "task show": TEXT, "task stop": TEXT, "task logs": BYTES,
+    "sandbox create": NONE, "sandbox exec": BYTES, "sandbox cp": BYTES, "sandbox list": TEXT, "sandbox show": TEXT, "sandbox logs": BYTES,
+    "sandbox signal": NONE, "sandbox end": TEXT,
     "review list": TEXT, "review show": TEXT, "review export": TEXT, "review commit": TEXT, "review discard": TEXT,
     "usage": TEXT, "prices update": NONE,
     "approvals list": TEXT, "approvals show": TEXT, "approvals approve": TEXT, "approvals deny": TEXT,
@@ -38,7 +40,7 @@ COMMANDS = {
 WRITERS = {
     "output.py": "the printer", "agent_output.py": "the printer of bytes", "stdio.py": "opens them", "progress_bars.py": "bars",
     "manifest_diff.py": "the manifest's text", "validation_run.py": "the manifest's text",
-    "commands/agents/agent.py": "an error, made plain", "commands/box/doctor.py": "JSON and JUnit", "commands/data/events.py": "the log view",
+    "commands/agents/agent.py": "an error, made plain", "commands/agents/sandbox.py": "a file of a sandbox, to a file", "commands/box/doctor.py": "JSON and JUnit", "commands/data/events.py": "the log view",
     "commands/box/logs.py": "the log view", "commands/agents/task_output.py": "a sentence of its own", "stages/prerequisites.py": "a question",
 }  # fmt: skip
 HOSTILE = "\x1b]52;c;ZXZpbA==\x07\x1b[2J\r\n1  root  trusted\x9b31m\u202e\x00\x7f"

@@ -79,6 +79,7 @@ READERS: dict[str, tuple[str, ...]] = {
     "agents.*.preset": ("agentbox/agents", "config/agents"),
     "agents.*.llm.*": ("agentbox/gateway", "agentbox/policy/rights"),
     "agents.*": ("agentbox/agents", "agentbox/api", "agentbox/policy/rights"),
+    "sandboxes.*": ("agentbox/agents",),
     "state.*": ("agentbox/api",),
     "limits.*": (
         "agentbox/agents",

@@ -6,10 +6,11 @@ import sys
 # The leader was reaped, and its number is another process's by now: one that the order must not reach.
 CODE = """
 import json, os, signal, socket, sys
+from agentbox.sandbox.launcher.order_socket import OrderSocket
 from agentbox.sandbox.launcher.reaper import Reaper
 near, far = socket.socketpair()
 reaper = Reaper()
-reaper.control = far
+reaper.control = OrderSocket(far)
 child = os.fork()
 if child == 0:
     signal.pause()

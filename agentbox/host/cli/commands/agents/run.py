@@ -130,7 +130,7 @@ def command(
         "argv": list(argv),
         "profile": profile,
         "cwd": cwd,
-        "env": _parse_env(env),
+        "env": parse_env(env),
     }
     spec |= {"agent": agent} if agent else {}
     spec |= {"state": state} if state else {}
@@ -201,7 +201,7 @@ def _submit_task(
         time.sleep(_RETRY_DELAY_SECONDS)
 
 
-def _parse_env(env: tuple[str, ...]) -> dict[str, str]:
+def parse_env(env: tuple[str, ...]) -> dict[str, str]:
     for entry in env:
         if "=" not in entry:
             raise click.BadParameter(f"{entry!r} is not NAME=VALUE", param_hint="--env")
@@ -257,11 +257,11 @@ def exit_code(task: Task) -> int:
     if status.get("reason") in ("exit", "limit", "signal") and status.get("code") is not None:
         return int(status["code"])
     if status.get("reason") in ("signal", "limit") and status.get("signal"):
-        return EXIT_SIGNAL_BASE + _signal_number(str(status["signal"]))
+        return EXIT_SIGNAL_BASE + signal_number(str(status["signal"]))
     return EXIT_AGENTBOX_FAILED
 
 
-def _signal_number(name: str) -> int:
+def signal_number(name: str) -> int:
     import signal
 
     full = name if name.startswith("SIG") else f"SIG{name}"

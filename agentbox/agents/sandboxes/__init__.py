@@ -1,0 +1,1 @@
+"""Sandboxes: agents without a program of their own, in which programs are run."""

@@ -1,0 +1,249 @@
+"""One program of a sandbox from its request to its exit, with its output."""
+
+import asyncio
+import errno
+from collections.abc import Awaitable, Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any, Self
+
+import structlog
+
+from agentbox.agents.runs.capture import OutputCapture
+from agentbox.agents.runs.exits import signal_name
+from agentbox.agents.runs.pump import Pump
+from agentbox.agents.runs.stdin import Stdin, StdinClosed
+from agentbox.agents.streams.stream_log import StreamLog
+from agentbox.contracts.orchestrator import StreamKind
+from agentbox.contracts.sandboxes import ExecExit, ExecInfo, ExecReason, ExecResult
+from agentbox.core import clock
+from agentbox.core.files.atomic import read_json, replace_json
+from agentbox.core.slot_errors import ValidationError, invalid_transition
+from agentbox.sandbox.errors import SpawnFailed
+from agentbox.sandbox.launcher.program_client import ProgramProcess
+from agentbox.sandbox.spec import ProgramEnded
+
+log = structlog.get_logger()
+_RECORD = "record.json"  # members: info, max_output, result
+_MIN_LOG = 4096  # bytes
+# As shells report a program that does not exist, and one that cannot be executed.
+NOT_FOUND, NOT_EXECUTABLE = 127, 126
+
+
+class ExecRun:
+    """`directory` keeps its output; `max_output` bounds each stream of it there and in the result.
+    `done` is set when the process that was started has ended."""
+
+    def __init__(
+        self, directory: Path, info: ExecInfo, max_output: int, stream: StreamLog | None = None
+    ) -> None:
+        self.info, self._max_output = info, max_output
+        self.stream = stream or StreamLog(directory, max(_MIN_LOG, max_output))
+        self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.stdin: Stdin | None = None
+        self.is_interactive = False  # clients may write to its stdin
+        self._capture = OutputCapture(max_output)
+        self._process: ProgramProcess | None = None
+        self._pumps: tuple[Pump, ...] = ()
+        self._is_late = False  # its time is up
+        self._lost_bytes = 0
+        self._is_unsaved = False  # the disk failed: the result is in memory only
+        self._feeding: asyncio.Task[None] | None = None
+
+    @classmethod
+    def recover(cls, directory: Path) -> Self | None:
+        """What an earlier agent-host stored; None if that is incomplete. A program that ran then
+        has ended with it."""
+        try:
+            record = read_json(directory / _RECORD) or {}
+            info, limit = ExecInfo.from_wire(record["info"]), int(record["max_output"])
+            stream = StreamLog.recover(directory, max(_MIN_LOG, limit))
+        except (OSError, ValueError, KeyError, TypeError, ValidationError) as error:
+            log.warning("cannot read a program", directory=str(directory), reason=str(error))
+            return None
+        run = cls(directory, info, limit, stream)
+        if info.exit is None:
+            run._end(_over())
+        else:
+            stream.close()
+            run.done.set_result(None)
+        return run
+
+    async def start(self, started: Awaitable[ProgramProcess]) -> None:
+        """Reads the output from now on. A start that fails is the end of the program. Raises
+        SpawnFailed (stage sandbox) if the sandbox has ended."""
+        try:
+            self._process = process = await started
+        except SpawnFailed as error:
+            if error.stage == "sandbox":
+                raise
+            self._end(_not_started(error))
+            return
+        self.info = replace(self.info, pid=process.pid)
+        self._save()
+        self._pumps = (
+            self._pump(process.stdout, "stdout"),
+            self._pump(process.stderr, "stderr"),
+        )
+        if process.stdin is not None:
+            self.stdin = Stdin(process.stdin)
+
+    async def run(self, timeout_s: float, grace: float) -> None:
+        """Waits for the end; after `timeout_s` seconds the program is ended."""
+        if self.done.done():
+            return
+        assert self._process is not None
+        process, loop = self._process, asyncio.get_running_loop()
+        timer = loop.call_later(timeout_s, self._expire, grace)
+        ended = await process.ended
+        timer.cancel()
+        for pump in self._pumps:
+            pump.discard_rest()
+        if self.stdin is not None:
+            self.stdin.close()
+        self._end(self._exit(ended))
+        process.forget()  # after a timeout, what is left of it is killed
+
+    async def write_stdin(self, data: bytes, *, eof: bool) -> None:
+        """Raises InvalidTransition if it was not started with an open stdin, or has closed it."""
+        try:
+            if self.stdin is None or not self.is_interactive or self.done.done():
+                raise StdinClosed
+            await self.stdin.write(data)
+        except StdinClosed as error:
+            raise invalid_transition(
+                f"cannot write to program {self.info.n}: its stdin is not open",
+                str(self.info.n),
+                from_state="closed",
+                to_state="written",
+            ) from error
+        if eof:
+            self.stdin.close()
+
+    def fail(self, error: Exception) -> None:
+        """The start was refused: who waits for the end gets the error."""
+        self.done.set_exception(error)
+        self.done.exception()  # nobody need wait
+
+    def feed(self, data: bytes, *, keep_open: bool) -> None:
+        """Writes the data to its stdin in the background, then closes it unless it is kept open."""
+        self._feeding = asyncio.create_task(self._feed(data, keep_open=keep_open))
+
+    def signal(self, number: int) -> None:
+        """Signals a running program."""
+        if self._process is not None:
+            self._process.signal(number)
+
+    @property
+    def measured(self) -> Mapping[str, Any]:
+        """What the program read back from the kernel before its exec; empty if it did not start."""
+        return {} if self._process is None else self._process.measured
+
+    @property
+    def has_open_pipes(self) -> bool:
+        """Whether processes that it left behind may still write; that is dropped."""
+        return not all(pump.is_closed for pump in self._pumps)
+
+    def close(self) -> None:
+        """Closes its pipes and its control socket. Idempotent."""
+        for pump in self._pumps:
+            pump.finish()
+        if self._process is not None:
+            self._process.forget()
+
+    def result(self) -> ExecResult:
+        """What is known now."""
+        if self.done.done() and not self._is_unsaved:
+            record = read_json(self.stream.directory / _RECORD) or {}
+            return ExecResult.from_wire(record["result"])
+        return ExecResult(
+            n=self.info.n,
+            exit=self.info.exit,
+            stdout=self._capture.stdout,
+            stderr=self._capture.stderr,
+            truncated=self._capture.truncated,
+        )
+
+    def _expire(self, grace: float) -> None:
+        assert self._process is not None
+        self._is_late = True
+        self._process.end(grace)
+
+    def _exit(self, ended: ProgramEnded) -> ExecExit:
+        if ended.code is None and ended.signal is None:
+            return _over()
+        reason: ExecReason = "exit" if ended.signal is None else "signal"
+        reason = "timeout" if self._is_late else reason
+        return ExecExit(
+            code=ended.code, signal=signal_name(ended.signal), reason=reason, at=clock.now()
+        )
+
+    def _end(self, end: ExecExit) -> None:
+        self.info = replace(self.info, exit=end)
+        try:
+            if self._lost_bytes:
+                lost = {"state": "output-lost", "bytes": self._lost_bytes}
+                self.stream.append_json("state", self.info.n, lost)
+            self.stream.append_json("exit", self.info.n, end.to_wire())
+        except OSError as error:
+            log.error("cannot store the end of a program", n=self.info.n, reason=error.strerror)
+        self._save(self.result())
+        self.stream.close()
+        self.done.set_result(None)
+
+    def _save(self, result: ExecResult | None = None) -> None:
+        """If the disk fails, the result stays in memory, and is lost with this process."""
+        record = {
+            "info": self.info.to_wire(),
+            "max_output": self._max_output,
+            "result": None if result is None else result.to_wire(),
+        }
+        directory = self.stream.directory
+        try:
+            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            replace_json(directory / _RECORD, record, mode=0o600, durable=False)
+        except OSError as error:
+            self._is_unsaved = True
+            log.error("cannot store a program", n=self.info.n, reason=error.strerror)
+            return
+        if result is not None:
+            self._capture = OutputCapture(0)  # it is in the file from now on
+
+    async def _feed(self, data: bytes, *, keep_open: bool) -> None:
+        if (stdin := self.stdin) is None:
+            return
+        try:
+            await stdin.write(data)
+        except StdinClosed:  # a program need not read its input
+            return
+        if not keep_open:
+            stdin.close()
+
+    def _pump(self, descriptor: int, kind: StreamKind) -> Pump:
+        return Pump(descriptor, partial(self._store, kind), partial(self.stream.is_full, kind))
+
+    def _store(self, kind: StreamKind, data: bytes) -> None:
+        """If the disk fails, the output is lost and reported at the end."""
+        self._capture.add(kind, data)
+        try:
+            self.stream.append(kind, self.info.n, data)
+        except OSError as error:
+            if not self._lost_bytes:
+                log.error("cannot store output", n=self.info.n, reason=error.strerror)
+            self._lost_bytes += len(data)
+
+
+def _over() -> ExecExit:
+    return ExecExit(code=None, signal=None, reason="sandbox-over", at=clock.now())
+
+
+def _not_started(error: SpawnFailed) -> ExecExit:
+    code = NOT_FOUND if error.errno == errno.ENOENT else NOT_EXECUTABLE
+    return ExecExit(
+        code=code if error.stage == "exec" else None,
+        signal=None,
+        reason="not-started",
+        at=clock.now(),
+        detail=error.reason,
+    )

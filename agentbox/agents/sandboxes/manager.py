@@ -1,0 +1,202 @@
+"""All sandboxes of this host: agents of the kind `sandbox`, and the programs in them."""
+
+import asyncio
+import re
+import signal as signals
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+from agentbox.adapters.orchestrator.spec_checks import check_form
+from agentbox.adapters.runtime.adapter import Page
+from agentbox.agents.admission.admit import Requester
+from agentbox.agents.errors import invalid
+from agentbox.agents.registry.agent_info import detailed_info
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.agent_registry import AgentRegistry
+from agentbox.agents.registry.listing import select_page
+from agentbox.agents.runs.agent_runner import AgentRunner
+from agentbox.agents.sandboxes.exec_run import ExecRun
+from agentbox.agents.sandboxes.files import SandboxFiles
+from agentbox.agents.sandboxes.sandbox import SandboxPrograms
+from agentbox.contracts.arguments import MAX_GRACE
+from agentbox.contracts.orchestrator import (
+    DEFAULT,
+    MAX_OUTPUT,
+    MAX_RUN_SECONDS,
+    AgentSpec,
+    Signal,
+)
+from agentbox.contracts.sandboxes import MAX_NAME, TTL_SECONDS, ExecResult, NewSandbox, Sandbox
+from agentbox.core import clock
+from agentbox.core.slot_errors import NotFound
+
+_UPLOAD = re.compile("[A-Za-z0-9-]{1,64}")
+
+
+class SandboxManager:
+    """For one event loop."""
+
+    def __init__(self, registry: AgentRegistry) -> None:
+        self._registry = registry
+        self._programs: dict[str, SandboxPrograms] = {}  # by agent id
+
+    async def create(self, sandbox: NewSandbox, requester: Requester) -> Sandbox:
+        """Raises what spawning an agent raises."""
+        if not 0 < len(sandbox.name) <= MAX_NAME:
+            raise invalid("/name", f"must have 1 to {MAX_NAME} characters")
+        spec = AgentSpec(
+            name=sandbox.name,
+            profile=sandbox.profile,
+            env=sandbox.env,
+            labels=sandbox.labels,
+            limits=replace(sandbox.limits or DEFAULT, wall_seconds=self._ttl(sandbox)),
+        )
+        handle = await self._registry.spawn(
+            spec, requester, kind="sandbox", on_created=self._on_created
+        )
+        return self._describe(self._entry(handle.agent_id))
+
+    def page(self, limit: int, cursor: str | None) -> Page[Sandbox]:
+        """In order of id, which is the order of creation."""
+        entries = (entry for entry in self._registry.entries.values() if entry.kind == "sandbox")
+        return select_page(entries, self._describe, limit, cursor)
+
+    def get(self, sandbox_id: str) -> Sandbox:
+        """With its branch. Raises NotFound."""
+        entry = self._entry(sandbox_id)
+        branch = detailed_info(entry, self._registry.host).branch
+        return replace(self._describe(entry), branch=branch)
+
+    async def end(self, sandbox_id: str, grace_s: float | None) -> Sandbox:
+        """Returns when no process of it is left and its branch is sealed. Raises NotFound."""
+        entry = self._entry(sandbox_id)
+        if grace_s is not None and not 0 <= grace_s <= MAX_GRACE:
+            raise invalid("/grace_s", f"must be from 0 to {MAX_GRACE:g}")
+        await self._registry.terminate(entry.handle, grace_s)
+        await self._of(sandbox_id).close()
+        return self.get(sandbox_id)
+
+    async def exec(
+        self,
+        sandbox_id: str,
+        argv: tuple[str, ...],
+        *,
+        request_id: str,
+        cwd: str,
+        env: Mapping[str, str],
+        stdin: bytes | None,
+        interactive: bool,
+        timeout_s: float,
+        max_output: int,
+        detach: bool,
+    ) -> ExecResult:
+        """Runs on if the caller is cancelled. Raises NotFound, SandboxOver, ExecLimit,
+        ValidationError."""
+        _check_exec(argv, cwd, env, timeout_s, max_output)
+        host = self._registry.host
+        host.config = host.live_config.apply(host.config)
+        programs = self._of(sandbox_id)
+        starting = asyncio.create_task(
+            programs.exec(
+                argv,
+                request_id=request_id,
+                cwd=cwd,
+                env=env,
+                stdin=stdin,
+                interactive=interactive,
+                timeout_s=timeout_s,
+                max_output=max_output,
+            )
+        )
+        run = await asyncio.shield(starting)
+        if not detach:
+            await asyncio.shield(run.done)
+        return run.result()
+
+    def find(self, sandbox_id: str, n: int) -> ExecRun:
+        """Raises NotFound."""
+        return self._of(sandbox_id).get(n)
+
+    def signal(self, sandbox_id: str, n: int, signal: Signal) -> None:
+        """Raises NotFound, InvalidTransition."""
+        self._of(sandbox_id).signal(n, signals.Signals[f"SIG{signal}"])
+
+    def files(self, sandbox_id: str) -> SandboxFiles:
+        """Of a running sandbox. Raises NotFound, SandboxOver."""
+        host, programs = self._registry.host, self._of(sandbox_id)
+        host.config = host.live_config.apply(host.config)
+        return SandboxFiles(programs.roots(), host.config.sandboxes.max_file)
+
+    def upload_path(self, sandbox_id: str, upload: str) -> Path:
+        """Where parts of a file wait for the last one. Raises ValidationError."""
+        if not _UPLOAD.fullmatch(upload):
+            raise invalid("/upload", "must be an id of 1 to 64 letters, digits and -")
+        return self._of(sandbox_id).upload_path(upload)
+
+    def _ttl(self, sandbox: NewSandbox) -> float:
+        """Seconds: what is asked for, else what the manifest allows."""
+        config = self._registry.host.config
+        allowed = float(config.sandboxes.ttl_seconds)
+        if wall := config.limits.agent_wall_seconds:
+            allowed = min(allowed, wall)
+        if sandbox.ttl_s is None:
+            return allowed
+        if not TTL_SECONDS[0] <= sandbox.ttl_s <= allowed:
+            raise invalid("/ttl_s", f"must be from {TTL_SECONDS[0]} to {allowed:g}")
+        return sandbox.ttl_s
+
+    def _on_created(self, runner: AgentRunner) -> None:
+        agent_id, known = runner.entry.agent_id, self._registry.entries
+        self._programs = {id: one for id, one in self._programs.items() if id in known}
+        programs = self._programs[agent_id] = self._make(runner.entry, runner)
+        runner.done.add_done_callback(lambda _: asyncio.ensure_future(programs.close()))
+
+    def _make(self, entry: AgentRecord, runner: AgentRunner | None) -> SandboxPrograms:
+        directory = self._registry.streams[entry.agent_id].directory / "exec"
+        return SandboxPrograms(self._registry.host, entry, runner, directory)
+
+    def _entry(self, sandbox_id: str) -> AgentRecord:
+        entry = self._registry.entries.get(sandbox_id)
+        if entry is None or entry.kind != "sandbox":
+            raise NotFound(f"cannot find sandbox {sandbox_id}", resource="sandbox", id=sandbox_id)
+        return entry
+
+    def _of(self, sandbox_id: str) -> SandboxPrograms:
+        """Of a sandbox of an earlier agent-host: what that stored."""
+        entry = self._entry(sandbox_id)
+        if (programs := self._programs.get(sandbox_id)) is None:
+            programs = self._programs[sandbox_id] = self._make(entry, None)
+            programs.recover()
+        return programs
+
+    def _describe(self, entry: AgentRecord) -> Sandbox:
+        created = clock.from_unix(entry.created)
+        return Sandbox(
+            sandbox_id=entry.agent_id,
+            name=entry.spec.name,
+            profile=entry.spec.profile,
+            state=entry.state,
+            created_at=created,
+            expires_at=created + timedelta(seconds=entry.limits.wall_seconds or 0),
+            labels=entry.spec.labels,
+            execs=self._of(entry.agent_id).infos(),
+            exit=None if entry.exit_pending else entry.exit,
+        )
+
+
+def _check_exec(
+    argv: tuple[str, ...],
+    cwd: str,
+    env: Mapping[str, str],
+    timeout_s: float,
+    max_output: int,
+) -> None:
+    if not argv or not argv[0]:
+        raise invalid("/argv", "must name a program")
+    check_form(AgentSpec(name="exec", argv=argv, cwd=cwd, env=env))
+    if not 0 < timeout_s <= MAX_RUN_SECONDS:
+        raise invalid("/timeout_s", f"must be above 0 and at most {MAX_RUN_SECONDS:g}")
+    if not 0 <= max_output <= MAX_OUTPUT:
+        raise invalid("/max_output", f"must be from 0 to {MAX_OUTPUT}")

@@ -1,0 +1,187 @@
+"""The programs of one sandbox: numbers, how many at the same time, which ended ones are kept."""
+
+import asyncio
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.review.branch import WORK
+from agentbox.agents.review.reviews import uses_branch
+from agentbox.agents.runs.agent_runner import AgentRunner
+from agentbox.agents.sandboxes.exec_run import ExecRun
+from agentbox.agents.sandboxes.program_launch import ProgramConfinements, program_launch
+from agentbox.contracts.sandboxes import ExecInfo
+from agentbox.core import clock
+from agentbox.core.slot_errors import (
+    AdapterError,
+    ExecLimit,
+    NotFound,
+    SandboxOver,
+    invalid_transition,
+)
+from agentbox.sandbox.errors import SpawnFailed
+from agentbox.sandbox.report import report
+
+KEPT_EXECS = 32  # ended programs whose output is kept
+
+
+class SandboxPrograms:
+    """`runner` is that of the sandbox while it runs. `directory` has a directory for each
+    program."""
+
+    def __init__(
+        self, host: HostState, entry: AgentRecord, runner: AgentRunner | None, directory: Path
+    ) -> None:
+        self._host, self._entry, self._runner = host, entry, runner
+        self._directory = directory
+        self._execs: dict[int, ExecRun] = {}
+        self._last = 0
+        self._requests: dict[str, int] = {}  # number by request id
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._confinements = ProgramConfinements()
+
+    def recover(self) -> None:
+        """Loads what an earlier agent-host stored."""
+        if not self._directory.is_dir():
+            return
+        numbers = (int(one.name) for one in self._directory.iterdir() if one.name.isdecimal())
+        for n in sorted(numbers):
+            if (run := ExecRun.recover(self._directory / str(n))) is not None:
+                self._execs[n] = run
+
+    def infos(self) -> tuple[ExecInfo, ...]:
+        """By number."""
+        return tuple(run.info for run in self._execs.values())
+
+    def get(self, n: int) -> ExecRun:
+        """Raises NotFound."""
+        if (run := self._execs.get(n)) is None:
+            raise NotFound(
+                f"cannot find program {n} of sandbox {self._entry.agent_id}",
+                resource="exec",
+                id=str(n),
+            )
+        return run
+
+    async def exec(
+        self,
+        argv: tuple[str, ...],
+        *,
+        request_id: str,
+        cwd: str,
+        env: Mapping[str, str],
+        stdin: bytes | None,
+        interactive: bool,
+        timeout_s: float,
+        max_output: int,
+    ) -> ExecRun:
+        """Returns when the program has started, or could not be started. Repeated calls return the
+        same program. Raises SandboxOver, ExecLimit."""
+        if (known := self._requests.get(request_id)) is not None:
+            return self._execs[known]
+        sandbox = None if self._runner is None else self._runner.sandbox
+        if sandbox is None:
+            raise self.over()
+        self._check_number()
+        self._last = n = self._last + 1
+        info = ExecInfo(n=n, argv=argv, cwd=cwd, started_at=clock.now())
+        run = self._execs[n] = ExecRun(self._directory / str(n), info, max_output)
+        self._requests[request_id], run.is_interactive = n, interactive
+        try:
+            launch = program_launch(
+                sandbox, self._confinements, self._entry, self._host.config, argv, cwd, env
+            )
+            await run.start(
+                sandbox.process.start_program(
+                    launch, stdin="pipe" if interactive or stdin else "null"
+                )
+            )
+        except (AdapterError, SpawnFailed) as error:
+            del self._execs[n], self._requests[request_id]
+            failure = self.over() if isinstance(error, SpawnFailed) else error
+            run.fail(failure)
+            raise failure from error
+        if run.measured and not self._entry.isolation:
+            self._entry.isolation = report(launch, run.measured)
+        if stdin and run.stdin is not None:
+            run.feed(stdin, keep_open=interactive)
+        task = asyncio.create_task(run.run(timeout_s, self._host.config.grace_seconds))
+        self._tasks.add(task)
+        task.add_done_callback(self._on_end)
+        return run
+
+    def signal(self, n: int, number: int) -> None:
+        """Raises NotFound, InvalidTransition."""
+        run = self.get(n)
+        if run.info.exit is not None:
+            raise invalid_transition(
+                f"program {n} cannot be signalled: it has ended",
+                str(n),
+                from_state="exited",
+                to_state="signalled",
+            )
+        run.signal(number)
+
+    def roots(self) -> Mapping[str, Path]:
+        """Directories of the running sandbox by the first name of a path: its branch, if it has
+        one, and its temporary directory. Raises SandboxOver."""
+        sandbox = None if self._runner is None else self._runner.sandbox
+        if sandbox is None:
+            raise self.over()
+        directory = Path(sandbox.launch.private)
+        branch = {"workspace": directory / WORK} if uses_branch(self._entry) else {}
+        return {**branch, "tmp": directory / "tmp"}
+
+    def upload_path(self, upload: str) -> Path:
+        """In a directory that no program reaches, and that goes with the sandbox."""
+        directory = self._directory.parent / "uploads"
+        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return directory / upload
+
+    async def close(self) -> None:
+        """The sandbox has ended: so have its programs. Returns when their ends are stored."""
+        while self._tasks:
+            await asyncio.wait(self._tasks)
+        for run in self._execs.values():
+            run.close()
+        self._runner = None
+        shutil.rmtree(self._directory.parent / "uploads", ignore_errors=True)
+
+    def over(self) -> SandboxOver:
+        """The error of a call that needs a running sandbox."""
+        return SandboxOver(
+            f"cannot use sandbox {self._entry.agent_id}: it has ended",
+            hint="create another one; `agentbox review` has its changes",
+            id=self._entry.agent_id,
+        )
+
+    def _check_number(self) -> None:
+        running = sum(run.info.exit is None for run in self._execs.values())
+        cap = self._host.config.sandboxes.max_exec
+        if running >= cap:
+            raise ExecLimit(
+                f"cannot run another program: {running} of at most {cap} run in this sandbox",
+                hint="wait for one to end, or raise sandboxes.max_exec in agentbox.toml",
+                id=self._entry.agent_id,
+                observed=running,
+                cap=cap,
+            )
+
+    def _on_end(self, task: "asyncio.Task[None]") -> None:
+        """Drops the oldest ended programs, and the pipes that ended ones have left open."""
+        self._tasks.discard(task)
+        task.result()
+        ended = [run for run in self._execs.values() if run.info.exit is not None]
+        for run in ended[:-KEPT_EXECS]:
+            self._drop(run)
+        lingering = [run for run in ended[-KEPT_EXECS:] if run.has_open_pipes]
+        for run in lingering[: -self._host.config.sandboxes.max_exec]:
+            run.close()
+
+    def _drop(self, run: ExecRun) -> None:
+        run.close()
+        del self._execs[run.info.n]
+        self._requests = {key: n for key, n in self._requests.items() if n != run.info.n}
+        shutil.rmtree(run.stream.directory, ignore_errors=True)
