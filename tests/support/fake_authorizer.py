@@ -75,6 +75,10 @@ class FakeAuthorizer:
         """Replaces the rights."""
         self.replace_authorization(replace(self._agents[agent_id], rights=tuple(rights)))
 
+    def set_skills(self, agent_id: str, patterns: tuple[str, ...]) -> None:
+        """Replaces the globs of the skills that it is told of."""
+        self.replace_authorization(replace(self._agents[agent_id], skills=patterns))
+
     def remove(self, agent_id: str) -> None:
         """Ends the agent."""
         del self._agents[agent_id]

@@ -10,7 +10,7 @@ from agentbox.policy.patterns import globs
 CODE, SINCE = "E011", "0.1"
 TITLE = "unknown skill"
 REASON = "A name that matches nothing has no effect; most often it is misspelt."
-READS = ("skills.corpus.include", "skills.corpus.exclude")
+READS = ("skills.corpus.include", "skills.corpus.exclude", "skills.corpus.paths")
 BAD = """
 [skills.corpus]
 include = ["git-histroy"]
@@ -22,7 +22,9 @@ include = ["git-*"]
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """One finding per entry."""
+    """One finding per entry. With folders of its own a manifest has names that no rule knows."""
+    if context["skills.corpus.paths"]:
+        return
     for key in ("skills.corpus.include", "skills.corpus.exclude"):
         for text in context[key] if context.is_written(key) else ():
             if text == "*" or any(globs.matches(text, name) for name in context.skills):
