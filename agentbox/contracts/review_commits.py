@@ -110,8 +110,8 @@ class TakenBody(Record):
     """
 
     digest: Annotated[str, bounded_text(minimum=1)]
-    tip: Annotated[str, bounded_text(minimum=40, maximum=64)]
-    ref: Annotated[str, bounded_text(minimum=1, maximum=1_000)]
+    tip: Annotated[str, bounded_text(pattern="^([0-9a-f]{40}|[0-9a-f]{64})$")]
+    ref: Annotated[str, bounded_text(maximum=1_000, pattern="^refs/heads/.")]
     with_rest: bool = False
 
 

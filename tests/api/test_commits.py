@@ -288,5 +288,9 @@ def test_exports(box: ApiBox, client: BoxClient, tmp_path: Path) -> None:
     (stored,) = box.paths.slot("orchestrator").glob(f"reviews/{agent}/review.json")
     review = json.loads(stored.read_text())
     assert review["commits"]["files"]["bundle"]["sha256"] == summary.files["bundle"].sha256
-    assert client.reviews.commit(agent, summary.digest).changed == 1
+    done = agentbox(box, "review", "commit", agent)
+    assert (done.stdout, b"2 commits of the agent ended with its branch" in done.stderr) == (
+        b"1 file changed in the workspace\n",
+        True,
+    )
     assert (box.paths.workspace / "file").read_text() == "two\n"

@@ -17,6 +17,8 @@ TABLE = {
     "spawn-failed": (422, False), "quota-exceeded": (507, False), "embedding-failed": (500, False), "integrity": (500, False),
     "record-altered": (422, False), "origin-conflict": (409, False), "review-conflict": (409, False),
     "state-busy": (409, False), "state-not-yours": (403, False), "name-taken": (409, False),
+    "no-repository": (409, False), "history-left-out": (409, False), "objects-bad": (409, False), "ref-refused": (409, False),
+    "tip-differs": (409, False),
 }  # fmt: skip
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from agentbox.agents.review.change import Review
 from agentbox.agents.review.commits.record import CommitsRecord, FileName, LeftOut
-from agentbox.agents.review.commits.refs import is_id, is_safe_name
+from agentbox.agents.review.commits.refs import HEADS, is_id
 from agentbox.agents.runs.confinement import resolve_in_box
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.paths import Paths
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 MAX_PAGE: Final = 1_000
 MAX_PAGE_BYTES: Final = 4 << 20  # of lines; the message that carries a page is limited
 MAX_CHUNK: Final = 2 << 20  # bytes of a file in one message
+_MAX_REF: Final = 1_000  # characters
 _MAX_LISTED: Final = 100  # paths in an error
 _ERRORS: Final[Mapping[str, type[AdapterError]]] = {
     kind.code: kind for kind in (NoRepository, HistoryLeftOut, ObjectsBad, RefRefused)
@@ -51,7 +52,8 @@ class TakenCommits:
 
     def check(self) -> None:
         """Raises ValidationError."""
-        valid = {"/tip": is_id(self.tip), "/ref": is_safe_name(self.ref)}
+        is_branch = self.ref.startswith(HEADS) and self.ref != HEADS and len(self.ref) <= _MAX_REF
+        valid = {"/tip": is_id(self.tip), "/ref": is_branch}
         errors = [
             {"pointer": pointer, "detail": "is not valid"}
             for pointer, ok in valid.items()

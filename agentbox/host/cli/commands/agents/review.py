@@ -133,8 +133,8 @@ def commit(
         )
     with cli.client() as client:
         try:
-            digest = digest or client.reviews.show(agent_id, limit=1).summary.digest
-            result = client.reviews.commit(agent_id, digest)
+            summary = client.reviews.show(agent_id, limit=1).summary
+            result = client.reviews.commit(agent_id, digest or summary.digest)
         except ApiError as error:
             if error.code != "review-conflict":
                 raise
@@ -145,6 +145,9 @@ def commit(
             return ExitCode.BAD
     cli.out.document(result.to_wire())
     cli.out.line(f"{pluralize(result.changed, 'file')} changed in the workspace")
+    if summary.commits:
+        count = pluralize(summary.commits, "commit")
+        cli.out.note(f"agentbox: {count} of the agent ended with its branch: files were taken")
     return ExitCode.DONE
 
 
