@@ -131,13 +131,11 @@ class AgentInfo(Record):
     denied actions by layer and rule, over all generations; `limits`: each cap and its observed
     `peak`, null if it is not measured: `{limit: {cap, peak, unit, config_path}}`. Only `get` fills
     the next three. `policy`: profile, grants with ids, model budget; never a token. `branch`:
-    `state` (none, open, sealed or over) and the summary of a pending `review`. `budget`: model
-    usage and remainder, `{tokens: {cap, used, reserved, left}, calls: {cap, used, left},
-    window_seconds, resets_at}`, empty without a model. `state_id`: the state whose memory and pods
-    it uses; `session_id`: that of its events (docs/contracts/events.md). `usage`: `{wall_seconds,
-    cpu_seconds, peak_memory}`, null if not measured: wall clock of the last generation, CPU of all
-    ended ones. `kind`: a sandbox has no program of its own
-    (docs/howto/run-programs-in-a-sandbox.md).
+    `state` (none, open, sealed or over), summary of a pending `review`. `budget`: `{tokens: {cap,
+    used, reserved, left}, calls: {cap, used, left}, window_seconds, resets_at}`, empty without a
+    model. `state_id`: the state whose memory and pods it uses; `session_id`: that of its events.
+    `usage`: `{wall_seconds, cpu_seconds, peak_memory}` of its generations, null if not measured.
+    `kind`: a sandbox has no program of its own.
     """
 
     handle: AgentHandle
@@ -218,11 +216,8 @@ class Attachment(Protocol):
     """Stdin and stdout of an agent, for one client at a time: iterate for chunks of stdout."""
 
     async def send(self, data: bytes) -> None: ...
-
     async def close_stdin(self) -> None: ...
-
     async def aclose(self) -> None: ...
-
     def __aiter__(self) -> AsyncIterator[bytes]: ...
 
 
