@@ -105,6 +105,7 @@ async def test_tasks_and_records(command: Callable[..., list[str]], client: BoxC
             ("memory_search", {"query": "a wish"}),
             ("pod_list", {}),
             ("events_read", {"limit": 5}),
+            ("usage", {}),
         ):
             result = await mcp.call_tool(name, arguments)
             assert not result.is_error, (name, text(result))
@@ -113,6 +114,32 @@ async def test_tasks_and_records(command: Callable[..., list[str]], client: BoxC
         nothing = await mcp.call_tool("run", {})
         assert nothing.is_error
         assert "give `command`" in text(nothing)
+
+
+async def test_programs_share_a_sandbox(command: Callable[..., list[str]]) -> None:
+    """A file that one call writes is there for the next, and for the review at the end."""
+    async with Client(server(command())) as client:
+        made = data(await client.call_tool("sandbox_create", {}))
+        assert isinstance(made, dict)
+        here = {"sandbox_id": made["sandbox_id"]}
+        await client.call_tool(
+            "sandbox_write", {**here, "path": "workspace/a.txt", "content": "one\n"}
+        )
+        words = ["sh", "-c", "cat a.txt; echo two >> a.txt; exit 4"]
+        ran = await client.call_tool("sandbox_exec", {**here, "command": words})
+        assert "exit code 4" in text(ran)
+        assert "one" in text(ran)
+        assert (
+            data(await client.call_tool("sandbox_read", {**here, "path": "workspace/a.txt"}))
+            == "one\ntwo\n"
+        )
+        outside = await client.call_tool("sandbox_read", {**here, "path": "workspace/../../x"})
+        assert outside.is_error
+        missing = await client.call_tool("sandbox_exec", {**here, "command": ["no-such-program"]})
+        assert missing.is_error
+        assert not (await client.call_tool("sandbox_end", here)).is_error
+        shown = await client.call_tool("review_show", {"agent_id": made["sandbox_id"]})
+        assert "a.txt" in text(shown)
 
 
 async def test_output_of_a_program_is_data(command: Callable[..., list[str]]) -> None:

@@ -17,7 +17,7 @@ from agentbox.agents.runs.confinement import (
     workspace_path,
 )
 from agentbox.agents.runs.preset_settings import render_settings, write_settings
-from agentbox.agents.runs.skill_links import link_skills
+from agentbox.agents.runs.skill_links import EVERY_FOLDER, SKILL_FOLDERS, link_skills
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, open_directory
 from agentbox.core.slot_errors import SpawnError
 from agentbox.manifest.features.presets import presets
@@ -38,7 +38,8 @@ def build_launch(
     try:
         home_dir, temp = home.create(directory)
         _write_preset_settings(entry, config, home_dir)
-        link_skills(home_dir, config.paths.skills, _skills(entry, config))
+        folders = SKILL_FOLDERS.get(entry.grant_set.preset or "all", EVERY_FOLDER)
+        link_skills(home_dir, config.paths.skills, _skills(entry, config), folders)
         workspace = workspace_path(entry, config) if branch is None else branch.work
         os.close(
             open_directory(

@@ -1,6 +1,6 @@
 """Tools that read and write records of the box: agents, reviews, beads, memory, pods, events."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from mcp_types import CallToolResult
 from pydantic import Field
@@ -16,7 +16,7 @@ AgentId = Annotated[str, Field(description="The id of an agent.")]
 
 def add_record_tools(tools: Toolset, box: AsyncBoxClient) -> None:
     """agent_list, agent_show, review_list, review_show, bead_create, bead_list, bead_ready,
-    bead_show, memory_search, pod_read, pod_list, events_read.
+    bead_show, memory_search, pod_read, pod_list, events_read, usage.
     """
 
     async def agent_list(limit: Limit = 50, cursor: Cursor = "") -> CallToolResult:
@@ -99,9 +99,16 @@ def add_record_tools(tools: Toolset, box: AsyncBoxClient) -> None:
         batch = await box.events.read(since=since, limit=limit, agent_id=agent_id or None)
         return document(batch.to_wire())
 
+    async def usage(
+        by: Literal["agent", "task", "model", "day"] = "agent",
+        since: Annotated[str, Field(description="A time of RFC 3339.")] = "",
+    ) -> CallToolResult:
+        """Tokens and cost of model calls."""
+        return document(await box.call("usage_report", query={"by": by, "since": since or None}))
+
     for reading in (
         *(agent_list, agent_show, review_list, review_show, bead_list, bead_ready, bead_show),
-        *(memory_search, pod_read, pod_list, events_read),
+        *(memory_search, pod_read, pod_list, events_read, usage),
     ):
         tools.reading(reading)
     tools.writing(bead_create)

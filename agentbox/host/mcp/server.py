@@ -17,6 +17,7 @@ from agentbox.host.mcp.access import open_box
 from agentbox.host.mcp.programs import add_program_tools
 from agentbox.host.mcp.records import add_record_tools
 from agentbox.host.mcp.review_commit import add_review_commit
+from agentbox.host.mcp.sandboxes import add_sandbox_tools
 from agentbox.host.mcp.toolset import Toolset
 
 _INSTRUCTIONS: Final = (
@@ -41,6 +42,7 @@ def make_server(
     )
     tools = Toolset(server)
     add_program_tools(tools, box)
+    add_sandbox_tools(tools, box)
     add_record_tools(tools, box)
     if may_commit_reviews:
         add_review_commit(tools, box)

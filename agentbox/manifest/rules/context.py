@@ -18,7 +18,6 @@ from agentbox.manifest.keys import flatten, generic_path, keys
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.model import Model
 from agentbox.manifest.rules.unvalidated_lock import UnvalidatedLock
-from agentbox.manifest.skills.corpus import skill_names
 from agentbox.policy.policy import Policy
 
 GATES: Final = gates()
@@ -116,6 +115,8 @@ class RuleContext:
     @property
     def skills(self) -> frozenset[str]:
         """The names in the skills corpus."""
+        from agentbox.manifest.skills.corpus import skill_names  # few manifests choose skills
+
         return skill_names()
 
     @property

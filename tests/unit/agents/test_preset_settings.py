@@ -10,6 +10,7 @@ from typing import get_args, get_type_hints
 import pytest
 
 from agentbox.agents.runs.preset_settings import render_settings, write_settings
+from agentbox.agents.runs.skill_links import SKILL_FOLDERS
 from agentbox.manifest.features.presets import presets
 from agentbox.manifest.tables.agents import AgentTable
 
@@ -21,6 +22,7 @@ def test_the_manifest_offers_the_presets_that_exist() -> None:
     """One data file for each choice."""
     offered = get_args(get_type_hints(AgentTable)["preset"])
     assert set(offered) - {""} == set(presets())
+    assert set(SKILL_FOLDERS) == set(offered)
 
 
 @pytest.mark.parametrize("name", sorted(presets()))

@@ -55,7 +55,7 @@ def test_a_valid_manifest_costs_few_imports() -> None:
     assert {name for name in names if not name.startswith("agentbox.")} == {"click"}
     assert names == {
         "click", "agentbox.host.cli", "agentbox.host.engines", "agentbox.manifest", "agentbox.manifest.declarations",
-        "agentbox.manifest.features", "agentbox.manifest.skills",
+        "agentbox.manifest.features",
         "agentbox.manifest.rules", "agentbox.manifest.schema", "agentbox.manifest.tables", "agentbox.policy",
         "agentbox.policy.limits", "agentbox.policy.patterns", "agentbox.core.canonical", "agentbox.core.data_files",
         "agentbox.core.errors", "agentbox.core.files.atomic_text", "agentbox.core.paths",
@@ -98,7 +98,7 @@ REACH = {
 RECORDS = {
     "agentbox.core.records.bounds", "agentbox.core.records.page", "agentbox.core.records.readers",
     "agentbox.core.records.wire",
-    "agentbox.core.slot_errors",
+    "agentbox.core.adapter_error", "agentbox.core.slot_errors",
 }  # fmt: skip
 HOT = {
     "task list": RECORDS,
