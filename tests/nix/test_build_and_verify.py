@@ -58,7 +58,7 @@ def test_verify_finds_nothing_in_a_fresh_build(state: Path, built: dict[str, Any
     assert found["same"] is True
     outcomes = {step["name"]: step["outcome"] for step in found["steps"]}
     assert outcomes == {
-        "lock": "same", "render": "same", "compose": "absent", "blobs": "same", "image": "same", "box": "absent",
+        "lock": "same", "render": "same", "skills": "same", "compose": "absent", "blobs": "same", "image": "same", "box": "absent",
     }  # fmt: skip
 
 
@@ -74,7 +74,7 @@ def test_verify_names_a_difference_and_runs_to_the_end(state: Path, built: dict[
     assert "different layer config, etc/supervisord.conf: sha256" in lines["image"].replace(
         "  ", " "
     )
-    assert list(lines) == ["lock", "render", "compose", "blobs", "image", "box"]
+    assert list(lines) == ["lock", "render", "skills", "compose", "blobs", "image", "box"]
 
 
 def test_verify_without_a_build_says_so(tmp_path: Path) -> None:

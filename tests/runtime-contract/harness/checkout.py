@@ -19,6 +19,7 @@ name = "agentbox"
 dependencies = {runtime}
 [project.optional-dependencies]
 host = {host}
+mcp = {host}
 test = {test}
 """
 

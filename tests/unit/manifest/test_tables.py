@@ -72,7 +72,7 @@ def test_the_published_schema_is_fresh() -> None:
     assert text == schema_text(), "stale: run `python -m agentbox.manifest.schema.generator`"
     assert json.loads(text) == manifest_schema()
     Draft202012Validator.check_schema(manifest_schema())
-    assert len(text.splitlines()) < 800
+    assert len(text.splitlines()) < 3.1 * len(keys())
 
 
 def test_the_schema_has_every_key_of_the_model() -> None:
