@@ -207,6 +207,7 @@ class ExecRun:
             self._is_unsaved = True
             log.error("cannot store a program", n=self.info.n, reason=error.strerror)
             return
+        self._is_unsaved = False
         if result is not None:
             self._capture = OutputCapture(0)  # it is in the file from now on
 

@@ -59,6 +59,8 @@ class SandboxFiles:
         root, names = self._split(path)
         with self._translate(path):
             staged = upload.stat().st_size if upload.exists() else 0
+            if staged + len(data) > self._max_file:
+                upload.unlink(missing_ok=True)
             self.check_size(staged + len(data))
             if not last:
                 with upload.open("ab") as stream:

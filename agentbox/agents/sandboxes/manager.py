@@ -46,6 +46,8 @@ class SandboxManager:
         """Raises what spawning an agent raises."""
         if not 0 < len(sandbox.name) <= MAX_NAME:
             raise invalid("/name", f"must have 1 to {MAX_NAME} characters")
+        if sandbox.limits is not None and sandbox.limits.wall_seconds is not None:
+            raise invalid("/limits/wall_seconds", "is set by ttl_s")
         spec = AgentSpec(
             name=sandbox.name,
             profile=sandbox.profile,

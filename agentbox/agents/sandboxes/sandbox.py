@@ -3,6 +3,7 @@
 import asyncio
 import shutil
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 
 from agentbox.agents.registry.agent_record import AgentRecord
@@ -15,7 +16,6 @@ from agentbox.agents.sandboxes.program_launch import ProgramConfinements, progra
 from agentbox.contracts.sandboxes import ExecInfo
 from agentbox.core import clock
 from agentbox.core.slot_errors import (
-    AdapterError,
     ExecLimit,
     NotFound,
     SandboxOver,
@@ -25,6 +25,8 @@ from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.report import report
 
 KEPT_EXECS = 32  # ended programs whose output is kept
+_MAX_SHOWN, _MAX_WORDS = 1024, 64  # characters of a word, and words, of a command in its record
+_MAX_UPLOADS = 8  # files that wait for their last part
 
 
 class SandboxPrograms:
@@ -86,7 +88,7 @@ class SandboxPrograms:
             raise self.over()
         self._check_number()
         self._last = n = self._last + 1
-        info = ExecInfo(n=n, argv=argv, cwd=cwd, started_at=clock.now())
+        info = ExecInfo(n=n, argv=_shown(argv), cwd=cwd[:_MAX_SHOWN], started_at=clock.now())
         run = self._execs[n] = ExecRun(self._directory / str(n), info, max_output)
         self._requests[request_id], run.is_interactive = n, interactive
         try:
@@ -98,7 +100,7 @@ class SandboxPrograms:
                     launch, stdin="pipe" if interactive or stdin else "null"
                 )
             )
-        except (AdapterError, SpawnFailed) as error:
+        except Exception as error:
             del self._execs[n], self._requests[request_id]
             failure = self.over() if isinstance(error, SpawnFailed) else error
             run.fail(failure)
@@ -138,6 +140,9 @@ class SandboxPrograms:
         """In a directory that no program reaches, and that goes with the sandbox."""
         directory = self._directory.parent / "uploads"
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        parts = sorted(directory.iterdir(), key=lambda path: path.stat().st_mtime)
+        for path in parts[:-_MAX_UPLOADS]:  # their clients have gone
+            path.unlink(missing_ok=True)
         return directory / upload
 
     async def close(self) -> None:
@@ -173,7 +178,9 @@ class SandboxPrograms:
         """Drops the oldest ended programs, and the pipes that ended ones have left open."""
         self._tasks.discard(task)
         task.result()
-        ended = [run for run in self._execs.values() if run.info.exit is not None]
+        ended = sorted(
+            (run for run in self._execs.values() if run.info.exit is not None), key=_end_of
+        )
         for run in ended[:-KEPT_EXECS]:
             self._drop(run)
         lingering = [run for run in ended[-KEPT_EXECS:] if run.has_open_pipes]
@@ -185,3 +192,14 @@ class SandboxPrograms:
         del self._execs[run.info.n]
         self._requests = {key: n for key, n in self._requests.items() if n != run.info.n}
         shutil.rmtree(run.stream.directory, ignore_errors=True)
+
+
+def _end_of(run: ExecRun) -> datetime:
+    """When the program ended."""
+    assert run.info.exit is not None
+    return run.info.exit.at
+
+
+def _shown(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The command in the record of a program: its first words, each cut."""
+    return tuple(word[:_MAX_SHOWN] for word in argv[:_MAX_WORDS])

@@ -119,7 +119,8 @@ class Exchange:
         if price is not None and (is_counted or tokens.total == 0):
             cost = price.cost(tokens)
         elif price is not None and meter.aborted:
-            cost = reservation.cost
+            counted = price.worst_cost(meter.usage.input or 0, reservation.output)
+            cost = max(reservation.cost, counted)
         elif price is not None:
             worst = price.worst_cost(max(self._subject.max_input, tokens.input), tokens.output)
             cost = min(worst, reservation.cost)

@@ -12,6 +12,9 @@ _BYTES_PER_DATA_TOKEN: Final = 32  # minimum bytes of base64 data (image, docume
 _MEDIA_TOKENS: Final = 8192  # at most, of one image: above what the vendors document
 _FRAME_TOKENS: Final = 64  # tokens that a provider adds around a conversation
 _TOOL_TOKENS: Final = 512  # tokens of the provider's tool instructions
+_MEDIA_TYPES: Final = ("media_type", "mimeType", "mime_type", "format")
+_MEDIA_MEMBERS: Final = ("url", "image_url", "file_data")
+_TOOL_MEMBERS: Final = ("input", "args", "response", "parameters", "input_schema")
 _BASE64: Final = re.compile(r"(?:data:[^,]{1,100},)?[A-Za-z0-9+/_-]{2048,}={0,2}")
 
 
@@ -29,12 +32,31 @@ def estimate(body: Any, length: int) -> int:
 def maximum(body: Any, length: int, urls: int) -> int:
     """The largest number of input tokens of a request whose JSON has `length` bytes: text has at
     least one byte per token. Images and documents in base64, and `urls` that the provider fetches,
-    have no such bound: each counts as a large image."""
-    data = [len(text) for text in _texts(body) if len(text) > 2048 and _BASE64.fullmatch(text)]
+    have no such bound: each counts as a large image. Text that looks like base64 is text."""
+    data = [len(text) for text in _media(body) if len(text) > 2048 and _BASE64.fullmatch(text)]
     media = sum(min(size, max(_MEDIA_TOKENS, -(-size // _BYTES_PER_DATA_TOKEN))) for size in data)
     tools = _TOOL_TOKENS if isinstance(body, dict) and body.get("tools") else 0
     text = max(length - sum(data), 0)
     return _FRAME_TOKENS + tools + text + media + urls * _MEDIA_TOKENS
+
+
+def _media(body: Any) -> list[str]:
+    """The texts in which vendors expect media: data beside its type, data URLs, and files. What a
+    tool was called with, or returned as an object, is text."""
+    texts, stack = [], [body]
+    while stack:
+        node = stack.pop()
+        if isinstance(node, list):
+            stack.extend(node)
+        elif isinstance(node, dict):
+            is_typed = any(name in node for name in _MEDIA_TYPES)
+            for name, value in node.items():
+                if isinstance(value, str):
+                    if (name == "data" and is_typed) or name in _MEDIA_MEMBERS:
+                        texts.append(value)
+                elif not (name in _TOOL_MEMBERS and isinstance(value, dict)):
+                    stack.append(value)
+    return texts
 
 
 def _texts(body: Any) -> list[str]:

@@ -293,7 +293,7 @@ def _describe_failure(error: Exception, launch: Launch | None) -> str:
         else StartProgress.name
     )
     text = getattr(error, "strerror", None) or str(error)
-    return f"{subject}: {text}"
+    return f"{subject[:200]}: {text}"
 
 
 def _send_report(fd: int, message: Mapping[str, Any]) -> None:

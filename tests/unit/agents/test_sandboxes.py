@@ -11,8 +11,10 @@ from support.host_sandboxes import create, run, sh, shown_when
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
 from agentbox.adapters.runtime import context
+from agentbox.agents.sandboxes.sandbox import KEPT_EXECS
 from agentbox.client.agent_host.operation_calls import agent_host_client
 from agentbox.contracts.agent_host.port import AgentHost
+from agentbox.contracts.orchestrator import Limits
 from agentbox.contracts.sandboxes import NewSandbox
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import (
@@ -152,6 +154,30 @@ async def test_bounds(host: AgentHost) -> None:
         await run(host, one)
     with pytest.raises(ValidationError):
         await create(host, ttl_s=5.0)
+    with pytest.raises(ValidationError):
+        await create(host, limits=Limits(wall_seconds=60))
+
+
+async def test_a_long_program_keeps_its_result_beside_many_short_ones(host: AgentHost) -> None:
+    """Those that ended first are dropped, whatever their number."""
+    one = await create(host)
+    long = asyncio.create_task(sh(host, one, "while ! test -e stop; do sleep 0.1; done; echo kept"))
+    for _ in range(KEPT_EXECS + 1):
+        await run(host, one, "true")
+    await sh(host, one, "touch stop")
+    assert (await long).stdout == b"kept\n"
+
+
+async def test_a_command_that_is_too_long_is_a_result(host: AgentHost) -> None:
+    """The sandbox is as it was, and its record has the first characters."""
+    one = await create(host)
+    for _ in range(4):
+        result = await run(host, one, "/x" * 60_000)
+        assert result.exit is not None
+        assert result.exit.reason == "not-started"
+    assert (await run(host, one, "true")).n == 5
+    shown = await shown_when(host, one, lambda _sandbox: True)
+    assert all(len(word) <= 1024 for program in shown.execs for word in program.argv)
 
 
 async def test_a_repeated_request_is_one_program(host: AgentHost) -> None:

@@ -136,19 +136,32 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
     if not isinstance(reported, dict):
         return None
     counts = [
-        token_count(reported.get(f"{kind}input_tokens"))
-        for kind in ("", "cache_creation_", "cache_read_")
+        _count(reported, f"{kind}input_tokens") for kind in ("", "cache_creation_", "cache_read_")
     ]
     input_tokens = (
         sum(n for n in counts if n is not None) if any(n is not None for n in counts) else None
     )
     return Usage(
         input_tokens,
-        token_count(reported.get("output_tokens")),
-        cache_read=token_count(reported.get("cache_read_input_tokens")) or 0,
-        cache_write=token_count(reported.get("cache_creation_input_tokens")) or 0,
+        _count(reported, "output_tokens"),
+        cache_read=_count(reported, "cache_read_input_tokens") or 0,
+        cache_write=_count(reported, "cache_creation_input_tokens") or 0,
         final=document.get("type") in ("message", "message_delta"),
     )
+
+
+def _count(reported: Mapping[str, Any], name: str) -> int | None:
+    """The larger of the total and the sum over the passes of a call that compacts its context: the
+    total may leave passes out."""
+    rows = reported.get("iterations")
+    counts = [
+        token_count(row.get(name))
+        for row in (rows if isinstance(rows, list) else ())
+        if isinstance(row, dict)
+    ]
+    passes = [count for count in counts if count is not None]
+    total = token_count(reported.get(name))
+    return max(sum(passes), total or 0) if passes else total
 
 
 def is_usage_only(_document: Mapping[str, Any]) -> bool:

@@ -85,6 +85,45 @@ def test_the_bound_of_the_input_is_a_token_per_byte() -> None:
     """Of text; an image or document counts at most as a large one, however few bytes it has."""
     body = {"messages": [{"role": "user", "content": "x" * 900}]}
     assert maximum(body, len(json.dumps(body)), 0) >= len(json.dumps(body))
-    image = {"messages": [{"image": "A" * 1_000_000}]}
-    assert 31_250 <= maximum(image, len(json.dumps(image)), 0) < 32_000
+    data = "A" * 1_000_000
+    for image in (
+        {"type": "image", "source": {"media_type": "image/png", "data": data}},
+        {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{data}"}},
+        {"inlineData": {"mimeType": "image/png", "data": data}},
+    ):
+        body = {"messages": [{"content": [image]}]}
+        assert 31_250 <= maximum(body, len(json.dumps(body)), 0) < 32_000
+
+
+def test_text_that_looks_like_media_is_text() -> None:
+    """An agent writes it: in a text, and in what it gave a tool."""
+    data = "A" * 100_000
+    for block in (
+        {"type": "text", "text": data},
+        {"type": "tool_use", "input": {"media_type": "x", "data": data}},
+        {"functionCall": {"args": {"mimeType": "x", "data": data}}},
+        {"image": data},
+    ):
+        body = {"messages": [{"content": [block]}]}
+        assert maximum(body, len(json.dumps(body)), 0) >= 100_000
+
+
+def test_passes_of_a_compacting_call_are_counted() -> None:
+    """The total of the last pass leaves the others out."""
+    passes = [
+        {"input_tokens": 180_000, "output_tokens": 3500},
+        {"input_tokens": 23_000, "output_tokens": 1000},
+    ]
+    usage = ANTHROPIC.usage(
+        {
+            "type": "message",
+            "usage": {"input_tokens": 23_000, "output_tokens": 1000, "iterations": passes},
+        }
+    )
+    assert usage is not None
+    assert (usage.input, usage.output) == (203_000, 4500)
+
+
+def test_calls_without_text_have_a_bound() -> None:
+    """Media that the provider fetches."""
     assert maximum({}, 2, 3) >= 3 * 8192

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING
 
 from agentbox.core.visible_text import escape_invisible
@@ -13,6 +14,7 @@ from agentbox.host.cli.commands.agents.run import (
 )
 
 if TYPE_CHECKING:
+    from agentbox.contracts.orchestrator import StreamItem
     from agentbox.contracts.sandboxes import ExecExit, ExecInfo
 
 _EXIT_NOT_STARTED = 126
@@ -39,3 +41,8 @@ def exec_exit_code(end: ExecExit) -> int:
     return (
         EXIT_AGENTBOX_FAILED if end.signal is None else EXIT_SIGNAL_BASE + signal_number(end.signal)
     )
+
+
+def tells_loss(item: StreamItem) -> bool:
+    """Whether output before that item is not stored any more, or could not be."""
+    return json.loads(item.data).get("state") in ("truncated", "output-lost")

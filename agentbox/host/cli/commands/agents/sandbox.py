@@ -13,7 +13,7 @@ from agentbox.core import clock
 from agentbox.core.errors import AgentboxError
 from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.agent_output import AgentOutput
-from agentbox.host.cli.commands.agents.exec_output import exec_exit_code, format_program
+from agentbox.host.cli.commands.agents.exec_output import exec_exit_code, format_program, tells_loss
 from agentbox.host.cli.commands.agents.run import EXIT_AGENTBOX_FAILED, parse_env
 from agentbox.host.cli.context import CliContext
 
@@ -239,17 +239,24 @@ def end(cli: CliContext, grace_s: float | None, sandbox_id: str) -> None:
 
 def _follow(client: BoxClient, sandbox_id: str, n: int) -> None:
     """Prints the output until the program has ended. Ctrl-C interrupts the program."""
-    position = 0
+    position, is_complete = 0, True
     with closing(AgentOutput()) as output:
         while True:
             try:
                 for item in client.sandboxes.stream(sandbox_id, str(n), since=position):
                     output.write(item.kind, item.data)
                     position = item.cursor
+                    if item.kind == "state":
+                        is_complete = is_complete and not tells_loss(item)
             except KeyboardInterrupt:
                 client.sandboxes.signal(sandbox_id, str(n), "INT")
             else:
-                return
+                break
+    if not is_complete:
+        raise AgentboxError(
+            f"part of the output of program {n} is missing",
+            "Write large output to a file, and copy it with `agentbox sandbox cp`.",
+        )
 
 
 def _write_file(path: str, data: bytes) -> None:
