@@ -92,7 +92,7 @@ class Story:
             yield box
 
     def run(self, agents: AgentsClient) -> Any:
-        return agents.run_once({"name": "coder", "agent": "coder"}, stdin=TASK, timeout_s=240)
+        return agents.run_once({"name": "coder", "agent": "coder"}, stdin=TASK, timeout_s=700)
 
     def search(self) -> None:
         """Environment and writable memory of every process of the agent."""
@@ -137,6 +137,7 @@ def denied(box: StoryBox, layer: str, rule: str) -> Any:
     return one
 
 
+@pytest.mark.timeout(900)  # seconds; opencode takes 20 s of CPU, and agents yield to all others
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(
     agent: Agent, tmp_path: Path
