@@ -84,6 +84,8 @@ def attempts(victim: Mapping[str, Any]) -> dict[str, tuple[Params, ...]]:
     return {
         "hello": ({},),
         "tool.list": ({},),
+        "skill.list": ({},),
+        "skill.read": ({"name": "git-history"},),
         "tool.invoke": ({"name": "memory/list", "arguments": {}}, {"name": "bead/list", "arguments": {"parent_id": bead}}),
         "secret.get": ({"name": "LAB_SECRET"},),
         "approval.request": ({"kind": "tool", "value": "memory/search", "parameters": {}, "reason": "please"},),

@@ -115,7 +115,7 @@ def test_output_that_cannot_be_written_is_125(box: ApiBox, words: tuple[str, ...
 
 def test_no_box_is_125() -> None:
     """Nothing answers: 125 and one sentence."""
-    script = SHELL.format(url="http://127.0.0.1:9", token="x")
+    script = SHELL.format(url="http://127.0.0.1:9", token="x", workspace=None)
     done = subprocess.run(
         [sys.executable, "-c", script, "run", "--", "true"], capture_output=True, check=False
     )

@@ -3,6 +3,7 @@
 import os
 import time
 from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING
 
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
@@ -20,10 +21,12 @@ from agentbox.agents.runs.preset_settings import render_settings, write_settings
 from agentbox.agents.runs.skill_links import EVERY_FOLDER, SKILL_FOLDERS, link_skills
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, open_directory
 from agentbox.core.slot_errors import SpawnError
-from agentbox.manifest.features.presets import presets
 from agentbox.policy.rights import gateway_environment
 from agentbox.sandbox.launcher.orphans import MARK
 from agentbox.sandbox.spec import Launch
+
+if TYPE_CHECKING:
+    from agentbox.manifest.features.presets import Preset
 
 SEARCH_PATH = "/usr/local/bin:/usr/bin:/bin"
 
@@ -90,9 +93,18 @@ def build_launch(
     )
 
 
+def _preset(entry: AgentRecord) -> "Preset | None":
+    """The settings of its CLI, if it has a preset."""
+    if not entry.grant_set.preset:
+        return None
+    from agentbox.manifest.features.presets import presets  # a box without presets reads none
+
+    return presets()[entry.grant_set.preset]
+
+
 def _write_preset_settings(entry: AgentRecord, config: HostConfig, home_dir: Path) -> None:
     """Raises OSError."""
-    if preset := presets().get(entry.grant_set.preset):
+    if preset := _preset(entry):
         gateway = gateway_environment.gateway_url(config.gateway_port)
         model = gateway_environment.model_url(config.gateway_port, entry.grant_set.provider)
         write_settings(home_dir, render_settings(preset, gateway=gateway, model=model))
@@ -114,7 +126,7 @@ def _environment(
     """`spec.env` over the variables of the features and a fixed list; variables that identify the
     agent cannot be overridden."""
     fixed = {"PATH": SEARCH_PATH, "LANG": "C.UTF-8", "HOME": str(home_dir), "TMPDIR": str(temp)}
-    preset = presets().get(entry.grant_set.preset)
+    preset = _preset(entry)
     return {
         **config.feature_env,
         **(preset.env if preset else {}),

@@ -9,18 +9,20 @@ import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import tomli_w
 
 from agentbox.agents.runs import home
-from agentbox.manifest.features.presets import Preset
+
+if TYPE_CHECKING:
+    from agentbox.manifest.features.presets import Preset
 
 _DIRECTORY_FLAGS: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-def render_settings(preset: Preset, *, gateway: str, model: str) -> Mapping[str, bytes]:
+def render_settings(preset: "Preset", *, gateway: str, model: str) -> Mapping[str, bytes]:
     """The content of each settings file by its path relative to HOME. `gateway` and `model` are
     URLs.
     """

@@ -19,6 +19,7 @@ OF_STATE = {
     "spawn-failed": "this box has no such profile, program or folder",
     "value-too-large": "a cap is in bytes of UTF-8 or of JSON text, a schema counts characters",
     "quota-exceeded": "the box is full",
+    "sandbox-over": "the sandbox has ended",
 }
 # (pointer, text of the error): a rule that one value alone cannot show.
 OF_RULE = (
@@ -53,6 +54,8 @@ OF_RULE = (
     ),
     (r"/constraints/\d+", r"(meets no grant|counts what).*", "a constraint against the policy"),
     (r"/input", r"needs a spec whose stdin is a pipe", "one member of a body against another"),
+    (r"/limits/wall_seconds", r"is set by ttl_s", "a sandbox has one bound of its life"),
+    (r"/ttl_s", r"must be from \d+ to \d+", "the manifest may allow less"),
     (r"/filter", r"has \d+ conditions.*", "conditions are counted over all keys"),
 )
 

@@ -19,6 +19,7 @@ _TOOLS = {
     "openssl": "openssl",
     "git": "git",
     "make": "make",
+    "jq": "jq",
     "chromium-headless-shell": "chromium-headless-shell",
 }
 _CONTAINER_TOOLS = {
