@@ -17,7 +17,6 @@ from agentbox.agents.runs.confinement import (
     resolve_program,
     workspace_path,
 )
-from agentbox.agents.runs.preset_settings import render_settings, write_settings
 from agentbox.agents.runs.skill_links import EVERY_FOLDER, SKILL_FOLDERS, link_skills
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, open_directory
 from agentbox.core.slot_errors import SpawnError
@@ -105,6 +104,8 @@ def _preset(entry: AgentRecord) -> "Preset | None":
 def _write_preset_settings(entry: AgentRecord, config: HostConfig, home_dir: Path) -> None:
     """Raises OSError."""
     if preset := _preset(entry):
+        from agentbox.agents.runs.preset_settings import render_settings, write_settings
+
         gateway = gateway_environment.gateway_url(config.gateway_port)
         model = gateway_environment.model_url(config.gateway_port, entry.grant_set.provider)
         write_settings(home_dir, render_settings(preset, gateway=gateway, model=model))
