@@ -53,7 +53,9 @@ def write_settings(home_dir: Path, files: Mapping[str, bytes]) -> None:
 def _enter(parent_fd: int, name: str, path: Path) -> int:
     """A descriptor of that directory, which is made if it is missing or something else."""
     try:
-        return os.open(name, _DIRECTORY_FLAGS, dir_fd=parent_fd)
+        descriptor = os.open(name, _DIRECTORY_FLAGS, dir_fd=parent_fd)
+        os.fchmod(descriptor, 0o700)
+        return descriptor
     except FileNotFoundError:
         pass
     except OSError:  # a link, a file, or a directory without permissions

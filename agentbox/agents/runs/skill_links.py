@@ -51,6 +51,7 @@ def _open_folder(stack: ExitStack, home_dir: Path, folder: str, *, create: bool)
             with suppress(FileNotFoundError):
                 os.unlink(part, dir_fd=descriptor)
             os.mkdir(part, 0o700, dir_fd=descriptor)
+        os.chmod(part, 0o700, dir_fd=descriptor)  # an earlier life may have closed it
         descriptor = os.open(part, _DIRECTORY, dir_fd=descriptor)
         stack.callback(os.close, descriptor)
     return descriptor

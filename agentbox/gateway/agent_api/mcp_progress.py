@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from agentbox.gateway.agent_api.app import respond
 
@@ -44,33 +45,42 @@ async def respond_with_progress(
         raise
     if done:
         return respond(running.result(), status())
-    return StreamingResponse(
-        _events(running, progress_token, started),
-        headers={"Cache-Control": "no-store"},
-        media_type="text/event-stream",
-    )
+    return _ProgressResponse(running, progress_token, started)
+
+
+class _ProgressResponse(StreamingResponse):
+    """Cancels the call when the response ends, even if its stream never began."""
+
+    def __init__(
+        self, running: "asyncio.Future[bytes | None]", progress_token: str | int, started: float
+    ) -> None:
+        super().__init__(
+            _events(running, progress_token, started),
+            headers={"Cache-Control": "no-store"},
+            media_type="text/event-stream",
+        )
+        self._running = running
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._running.cancel()
 
 
 async def _events(
     running: "asyncio.Future[bytes | None]", progress_token: str | int, started: float
 ) -> AsyncIterator[bytes]:
-    try:
-        while not running.done():
-            params = {
-                "progressToken": progress_token,
-                "progress": round(time.monotonic() - started, 1),
-                "message": "seconds since the call began",
-            }
-            notification = {
-                "jsonrpc": "2.0",
-                "method": "notifications/progress",
-                "params": params,
-            }
-            yield _event(json.dumps(notification, separators=(",", ":")).encode())
-            await asyncio.wait({running}, timeout=INTERVAL_SECONDS)
-        yield _event(running.result() or b"")
-    finally:
-        running.cancel()
+    while not running.done():
+        params = {
+            "progressToken": progress_token,
+            "progress": round(time.monotonic() - started, 1),
+            "message": "seconds since the call began",
+        }
+        notification = {"jsonrpc": "2.0", "method": "notifications/progress", "params": params}
+        yield _event(json.dumps(notification, separators=(",", ":")).encode())
+        await asyncio.wait({running}, timeout=INTERVAL_SECONDS)
+    yield _event(running.result() or b"")
 
 
 def _event(data: bytes) -> bytes:

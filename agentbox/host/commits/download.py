@@ -36,8 +36,10 @@ def download(
     )
     partial = target.with_name(f".{target.name}.part")
     with wrap_os_errors(f"write {target}"):
+        with partial.open("xb") as out:
+            pass
         try:
-            with partial.open("xb") as out:
+            with partial.open("wb") as out:
                 digest = _copy(client, call, out)
             if expected is None or digest != expected.sha256:
                 raise AgentboxError(

@@ -15,6 +15,7 @@ from agentbox.core.visible_text import escape_invisible
 
 _SETTINGS: Final = {
     "core.hooksPath": os.devnull,
+    "core.alternateRefsCommand": "true",
     "core.fsmonitor": "false",
     "core.attributesFile": os.devnull,
     "gc.auto": "0",

@@ -53,18 +53,24 @@ def sign_off(
                 stdin=stream,
             )
         signed = git.run("rev-parse", "--verify", _SIGNED)
-        trees = [git.run("rev-parse", "--verify", f"{one}^{{tree}}") for one in (signed, tip)]
+        applied, made = (_history(git, end, start) for end in (signed, tip))
     except GitRefused as error:
         raise AgentboxError(
             f"cannot sign off the commits: the patches do not apply: {error}",
             "Take the commits as the agent made them, without --signoff.",
         ) from error
-    if trees[0] != trees[1]:
+    if applied != made:
         raise AgentboxError(
-            "cannot sign off the commits: tip-differs: the patches give other files",
+            "cannot sign off the commits: tip-differs: the patches give other commits",
             "Take the commits as the agent made them, without --signoff.",
         )
     return signed
+
+
+def _history(git: HostGit, end: str, start: str) -> str:
+    """Tree, author and time of each commit: patches may carry others in their messages."""
+    since = [f"^{start}"] if start else []
+    return git.run("log", "--reverse", "--format=%T %an <%ae> %at", end, *since)
 
 
 def _setting(repository: HostGit, key: str) -> str:

@@ -4,6 +4,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from typing import Final
 
+import anyio
+
 from agentbox.client import AsyncBoxClient
 from agentbox.client.errors import ApiError, BoxUnreachable
 
@@ -14,6 +16,7 @@ SCOPES: Final = (
     *("memory:read", "pods:read", "events:read"),
 )
 REVIEWS: Final = "reviews:write"
+_REVOKE_SECONDS: Final = 10.0
 _TTL_SECONDS: Final = 30 * 86400  # a server that was killed leaves its token behind
 
 
@@ -29,6 +32,7 @@ async def open_box(
         async with AsyncBoxClient(url, token=created.value) as box:
             yield box
     finally:
-        async with AsyncBoxClient(url, token=admin_token) as admin:
-            with suppress(ApiError, BoxUnreachable):  # the box may be down by now
-                await admin.tokens.revoke(created.id)
+        with anyio.CancelScope(shield=True, deadline=anyio.current_time() + _REVOKE_SECONDS):
+            async with AsyncBoxClient(url, token=admin_token) as admin:
+                with suppress(ApiError, BoxUnreachable):  # the box may be down by now
+                    await admin.tokens.revoke(created.id)

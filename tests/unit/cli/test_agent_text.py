@@ -10,6 +10,7 @@ import pytest
 
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import CHECKOUT
+from agentbox.host.cli.commands.agents.review_commits import print_diff
 from agentbox.host.cli.log_line import LogLine
 from agentbox.host.cli.main import COMMAND_HELP, cli
 from agentbox.host.cli.output import Output
@@ -136,3 +137,12 @@ def test_json_obeys_nothing_either(capsys: pytest.CaptureFixture[str]) -> None:
     out.report_error(AgentboxError(HOSTILE))
     said = capsys.readouterr()
     assert not OBEYED.search(said.out + said.err)
+
+
+def test_a_line_of_a_diff_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+    """Characters that end a line elsewhere do not begin one here: its rest would look unchanged."""
+    enders = "\x0b\x0c\x1c\x1d\x1e\x85\u2028\u2029"
+    print_diff(Output(), "".join(f"+a{ender} evil\n" for ender in enders))
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) == len(enders)
+    assert all(line.startswith("    +a\\") and line.endswith(" evil") for line in lines)

@@ -214,14 +214,22 @@ def _read_result(history: SealedHistory, directory: Path) -> CommitsRecord:
         if data is None:
             return _failed(history, "history-left-out", "the program wrote no result")
         result = json.loads(data)
+        if not isinstance(result, dict):
+            raise TypeError(type(result).__name__)
         if result.get("error"):
             bad = result["error"] == "objects-bad"
             words = str(result["detail"])[:_MAX_WORDS]
             return _failed(history, "objects-bad" if bad else "history-left-out", words)
         files = {name: _stored(root, name) for name in FILES}
+        kept: dict[str, StoredFile] = {
+            name: file for name, file in files.items() if file is not None
+        }
+        return _record(history.record, result, kept)
+    except (ValueError, TypeError, KeyError, RecursionError, IsADirectoryError) as error:
+        why = f"the result of the program is malformed: {type(error).__name__}"
+        return _failed(history, "history-left-out", why)
     finally:
         os.close(root)
-    return _record(history.record, result, {n: f for n, f in files.items() if f is not None})
 
 
 def _record(

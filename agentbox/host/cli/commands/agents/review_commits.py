@@ -53,7 +53,8 @@ def export_commits(
         size = download(client, summary, _KINDS[kind], file, rest=with_rest)
     name = f"rest-{_KINDS[kind]}" if with_rest else _KINDS[kind]
     sha256 = summary.files[name].sha256
-    cli.out.document({"file": str(file), "size": size, "sha256": sha256, "tip": summary.tip})
+    tip = summary.rest_tip if with_rest else summary.tip
+    cli.out.document({"file": str(file), "size": size, "sha256": sha256, "tip": tip})
     cli.out.line(f"{file}: {pluralize(summary.count + with_rest, 'commit')}, {size} bytes")
     if summary.rest_count and not with_rest:
         _print_rest(cli.out, summary.to_wire())
@@ -156,7 +157,7 @@ def _print_file(out: Output, file: Mapping[str, Any], *, diff: bool) -> None:
 
 def print_diff(out: Output, text: str) -> None:
     """The lines of a diff, in colours on a terminal."""
-    for line in text.splitlines():
+    for line in text.removesuffix("\n").split("\n"):  # no other character ends a line of a diff
         shown = escape_invisible(line, tabs=True)
         color = _COLORS.get(line[:1])
         out.raw(
