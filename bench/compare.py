@@ -70,7 +70,7 @@ def measured(checkout: Path, name: str) -> dict[str, float]:
             argv = [".venv/bin/python", f"bench/{name}.py", *arguments]
             # exit code 1: a bound was missed
             output = call(
-                checkout, argv, seconds, accepted=(0, 1), TMPDIR=folder, PYTHONPATH="tests"
+                checkout, argv, seconds, accepted=(0, 1), TMPDIR=folder, PYTHONPATH="tests:testkit"
             )
             found = [path for path in (kept, Path(folder, f"{name}.json")) if path.exists()]
             if not found:
