@@ -1,5 +1,5 @@
-"""Agent CLIs of several vendors, as npm delivers them: nothing of them is changed. Their settings come from their
-preset. The versions are those of `package-lock.json` beside this file."""
+"""Agent CLIs of several vendors, as npm delivers them: nothing of them is changed. Their settings
+come from their preset. The versions are those of `package-lock.json` beside this file."""
 
 import json
 import re
@@ -27,7 +27,8 @@ _HERE = Path(__file__).parent
 
 @dataclass(frozen=True)
 class Agent:
-    """A CLI with its preset. `program` is its file in `node_modules`, `arguments` what follows it."""
+    """A CLI with its preset. `program` is its file in `node_modules`, `arguments` what follows
+    it."""
 
     name: str
     preset: str
@@ -43,22 +44,22 @@ class Agent:
         return json.dumps([*program, *self.arguments])
 
     def say(self, secret: Path) -> Callable[[int, Mapping[str, Any]], ModelTurn]:
-        """What the model answers: read, edit, test, look around, end; in the directory that the agent names. A call
-        without tools is one of the CLI's own, for a title or a summary."""
+        """What the model answers: read, edit, test, look around, end; in the directory that the
+        agent names. A call without tools is one of the CLI's own, for a title or a summary."""
 
         def say(spoken: int, body: Mapping[str, Any]) -> ModelTurn:
             if not body.get("tools"):
-                return ModelTurn(text="Mend a sum")
+                return ModelTurn(text="Fix a sum")
             named = _WORK.search(json.dumps(body))
             return play_script(self._script(named[1] if named else "", secret))(spoken, body)
 
         return say
 
     def _script(self, work: str, secret: Path) -> list[ModelTurn]:
-        mend = self.shell("sed -i 's/a - b/a + b/' sums.py")
+        fix = self.shell("sed -i 's/a - b/a + b/' sums.py")
         return [
             ModelTurn(text="I read the file first.", tool_uses=(self.shell("cat sums.py"),)),
-            ModelTurn(tool_uses=(self.edit(f"{work}/sums.py") if self.edit else mend,)),
+            ModelTurn(tool_uses=(self.edit(f"{work}/sums.py") if self.edit else fix,)),
             ModelTurn(tool_uses=(self.shell("python3 test_sums.py"),)),
             ModelTurn(tool_uses=(self.shell(_LOOK.replace("{secret}", str(secret))),)),
             ModelTurn(text=END),
@@ -121,8 +122,8 @@ AGENTS: Final = (CLAUDE, CODEX, GEMINI, OPENCODE)
 
 
 def install() -> Path:
-    """The directory `node_modules` with all of them, fetched once for each state of the lock. Raises
-    CalledProcessError."""
+    """The directory `node_modules` with all of them, fetched once for each state of the lock.
+    Raises CalledProcessError."""
     folder = HostPaths.for_this_user().cache / "stories"
     lock, stamp = (_HERE / "package-lock.json").read_text(), folder / ".lock"
     if not stamp.exists() or stamp.read_text() != lock:
@@ -136,8 +137,8 @@ def install() -> Path:
 
 
 def place(agent: Agent, folder: Path) -> list[str]:
-    """Copies the program to a directory of the box, where an image has it too. Returns the first words of a command:
-    a bundle of scripts is run by Node, as the image's link to it is."""
+    """Copies the program to a directory of the box, where an image has it too. Returns the first
+    words of a command: a bundle of scripts is run by Node, as the image's link to it is."""
     source = next(install().glob(agent.program))
     folder.mkdir(parents=True, exist_ok=True)
     if not source.is_dir():

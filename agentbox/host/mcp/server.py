@@ -10,6 +10,7 @@ import uvicorn
 from mcp.server.auth.provider import AccessToken
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.mcpserver import MCPServer
+from pydantic import AnyHttpUrl
 
 from agentbox import __version__
 from agentbox.client import AsyncBoxClient
@@ -31,14 +32,14 @@ def make_server(
     box: AsyncBoxClient, *, may_commit_reviews: bool, token: str = "", port: int = 0
 ) -> MCPServer[Any]:
     """A server whose tools use `box`. `token` and `port` are for HTTP."""
-    address = f"http://127.0.0.1:{port}"
+    address = AnyHttpUrl(f"http://127.0.0.1:{port}")
     server: MCPServer[Any] = MCPServer(
         name="agentbox",
         version=__version__,
         instructions=_INSTRUCTIONS,
         log_level="WARNING",
         token_verifier=_OneToken(token) if token else None,
-        auth=AuthSettings(issuer_url=address, resource_server_url=None) if token else None,  # type: ignore[arg-type]
+        auth=AuthSettings(issuer_url=address, resource_server_url=None) if token else None,
     )
     tools = Toolset(server)
     add_program_tools(tools, box)
