@@ -7,15 +7,16 @@ from dataclasses import field
 from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
-from agentbox.contracts.arguments import Cursor, Id, PageSize, Position
+from agentbox.contracts.arguments import Cursor, PageSize, Position
 from agentbox.contracts.orchestrator import RequestId
 from agentbox.contracts.routes.operation import sent_as
-from agentbox.core.records.bounds import bounded_text, schema_keywords
+from agentbox.core.records.bounds import bounded_text, number_range, schema_keywords
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj, Record, record
 
 MAX_NAME = 128  # characters
 MAX_PROMPT = 1 << 20  # characters of a prompt given as text
+MAX_WAIT = 86_400.0  # seconds that a call waits for the end of a turn
 WORKSPACE = "/workspace"  # the branch, in each path that a client sends or gets
 
 SessionState = Literal["starting", "idle", "busy", "suspended", "closed", "failed"]
@@ -128,7 +129,7 @@ class Transcript(Record):
 @record
 class PromptResult(Record):
     """The end of a turn. `stop_reason` as in ACP. `text`: what the agent said, joined, its first
-    MiB. `cursor`: that of the item `stop`. None is set but `turn` where the caller did not wait.
+    MiB. `cursor`: that of the item `stop`. Only `turn` is set while the turn goes on.
     """
 
     turn: int
@@ -159,10 +160,11 @@ class EditorFrame(Record):
     received: int = 0
 
 
-SessionId = Annotated[Id, sent_as("id")]
+SessionId = Annotated[str, sent_as("id"), bounded_text(minimum=1, maximum=MAX_NAME)]
 PermissionId = Annotated[str, sent_as("pid"), bounded_text(pattern="^[A-Za-z0-9_.-]{1,128}$")]
 PromptText = Annotated[str, bounded_text(minimum=1, maximum=MAX_PROMPT)]
 OptionId = Annotated[str, bounded_text(maximum=1024)]
+WaitSeconds = Annotated[float, number_range(0, MAX_WAIT)]
 ConnectionId = Annotated[str, schema_keywords(format="uuid")]
 
 
@@ -185,9 +187,11 @@ class SessionEndpoints(Protocol):
         text: PromptText,
         *,
         request_id: RequestId,
-        wait: bool = True,
+        wait_s: WaitSeconds = 0,
     ) -> PromptResult:
-        """Without `wait` the answer comes once the prompt is with the agent."""
+        """The answer comes with the end of the turn, or after `wait_s` seconds without
+        `stop_reason`: the turn goes on.
+        """
 
     async def cancel(self, session_id: SessionId) -> Session: ...
 
@@ -217,8 +221,7 @@ class SessionEndpoints(Protocol):
         since: Position = 0,
         agent: str = "",
         session: str = "",
-    ) -> object:
-        """Speaks ACP as an agent: one JSON-RPC message a text message."""
+    ) -> object: ...
 
 
 class SessionHost(Protocol):
@@ -243,9 +246,10 @@ class SessionHost(Protocol):
         ...
 
     async def prompt_session(
-        self, session_id: str, text: str, *, request_id: str, principal: str, wait: bool
+        self, session_id: str, text: str, *, request_id: str, principal: str, wait_s: float
     ) -> PromptResult:
-        """Resumes a suspended session first. Raises SessionBusy."""
+        """Resumes a suspended session first. Returns with the end of the turn, or after `wait_s`
+        seconds; repeated calls wait for the same turn. Raises SessionBusy."""
         ...
 
     async def cancel_session(self, session_id: str, *, principal: str) -> Session:

@@ -13,6 +13,7 @@ from agentbox.contracts import (
     orchestrator,
     reviews,
     sandboxes,
+    sessions,
     skills,
     states,
     tokens,
@@ -25,13 +26,14 @@ from agentbox.contracts.mesh import MeshSession
 from agentbox.contracts.orchestrator import AgentInfo
 from agentbox.contracts.routes.registry import RESOURCES
 from agentbox.contracts.sandboxes import Sandbox
+from agentbox.contracts.sessions import Session
 from agentbox.contracts.task_records import Submitted, Task
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record, record
 
 _MODULES = (
     *(beads, memory, events, orchestrator, tokens, mesh, reviews, approvals, states),
-    *(usage, skills, sandboxes),
+    *(usage, skills, sandboxes, sessions),
     box,
 )
 
@@ -52,6 +54,7 @@ RECORDS_BY_NAME: Mapping[str, Any] = {
     "Page[AgentInfo]": Page[AgentInfo],
     "Page[Task]": PageTask,
     "Page[Sandbox]": Page[Sandbox],
+    "Page[Session]": Page[Session],
     "Page[MemoryEntry]": Page[MemoryEntry],
     "Page[MeshSession]": Page[MeshSession],
 }
