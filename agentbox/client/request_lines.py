@@ -254,6 +254,63 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "remove",
             False,
         ),
+        RequestLine("open_session", "POST", "/v1/sessions", (), False, "create", True),
+        RequestLine(
+            "list_sessions", "GET", "/v1/sessions", ("limit", "cursor"), False, "list", True
+        ),
+        RequestLine("show_session", "GET", "/v1/sessions/{id}", (), False, "show", True),
+        RequestLine("close_session", "DELETE", "/v1/sessions/{id}", (), False, "close", True),
+        RequestLine(
+            "prompt_session", "POST", "/v1/sessions/{id}/prompt", (), False, "prompt", True
+        ),
+        RequestLine(
+            "cancel_session", "POST", "/v1/sessions/{id}/cancel", (), False, "cancel", True
+        ),
+        RequestLine(
+            "configure_session", "POST", "/v1/sessions/{id}/config", (), False, "configure", True
+        ),
+        RequestLine(
+            "suspend_session", "POST", "/v1/sessions/{id}/suspend", (), False, "suspend", True
+        ),
+        RequestLine(
+            "resume_session", "POST", "/v1/sessions/{id}/resume", (), False, "resume", True
+        ),
+        RequestLine(
+            "decide_permission",
+            "POST",
+            "/v1/sessions/{id}/permissions/{pid}",
+            (),
+            False,
+            "decide",
+            False,
+        ),
+        RequestLine(
+            "stream_session",
+            "GET",
+            "/v1/sessions/{id}/stream",
+            ("since", "follow"),
+            True,
+            "stream",
+            True,
+        ),
+        RequestLine(
+            "read_transcript",
+            "GET",
+            "/v1/sessions/{id}/transcript",
+            ("since", "limit"),
+            False,
+            "transcript",
+            True,
+        ),
+        RequestLine(
+            "connect_editor",
+            "GET",
+            "/v1/acp",
+            ("connection", "since", "agent", "session"),
+            False,
+            "connect",
+            False,
+        ),
         RequestLine("list_tokens", "GET", "/v1/tokens", (), False, "list_tokens", True),
         RequestLine("create_token", "POST", "/v1/tokens", (), False, "create", False),
         RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),

@@ -95,6 +95,7 @@ class Paths:
     drift_supervisord_conf = _below(run, "supervisord.conf")
     supervisor_socket = _below(run, "supervisor.sock")
     agent_host_socket = _below(run, "agent-host.sock")
+    session_host_socket = _below(run, "session-host.sock")
     supervisor_auth = _below(run, "supervisor-auth.conf")
     runtime_hints = _below(run, "runtime.sh")
     # Secrets from the environment, moved here in phase 2 (0400 each).

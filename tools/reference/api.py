@@ -31,6 +31,7 @@ _TITLES = {
     "skills": "Skills",
     "sandboxes": "Sandboxes",
     "sandbox_files": "Files of sandboxes",
+    "sessions": "Sessions (ACP)",
     "tokens": "Tokens",
     "mesh": "Mesh",
 }

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from agentbox.client.async_client.reviews import AsyncReviewsClient
     from agentbox.client.async_client.sandbox_files import AsyncSandboxFilesClient
     from agentbox.client.async_client.sandboxes import AsyncSandboxesClient
+    from agentbox.client.async_client.sessions import AsyncSessionsClient
     from agentbox.client.async_client.skills import AsyncSkillsClient
     from agentbox.client.async_client.states import AsyncStatesClient
     from agentbox.client.async_client.tokens import AsyncTokensClient
@@ -272,3 +273,10 @@ class AsyncBoxClient(AsyncApiCaller):
         from agentbox.client.async_client.sandboxes import AsyncSandboxesClient
 
         return AsyncSandboxesClient(self)
+
+    @cached_property
+    def sessions(self) -> AsyncSessionsClient:
+        """Agents that speak the Agent Client Protocol."""
+        from agentbox.client.async_client.sessions import AsyncSessionsClient
+
+        return AsyncSessionsClient(self)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agentbox.client.sync.reviews import ReviewsClient
     from agentbox.client.sync.sandbox_files import SandboxFilesClient
     from agentbox.client.sync.sandboxes import SandboxesClient
+    from agentbox.client.sync.sessions import SessionsClient
     from agentbox.client.sync.skills import SkillsClient
     from agentbox.client.sync.states import StatesClient
     from agentbox.client.sync.tokens import TokensClient
@@ -273,3 +274,10 @@ class BoxClient(ApiCaller):
         from agentbox.client.sync.sandboxes import SandboxesClient
 
         return SandboxesClient(self)
+
+    @cached_property
+    def sessions(self) -> SessionsClient:
+        """Agents that speak the Agent Client Protocol."""
+        from agentbox.client.sync.sessions import SessionsClient
+
+        return SessionsClient(self)

@@ -56,8 +56,9 @@ class Subscription:
 
 
 class RpcClient:
-    """One connection. When it is lost, all pending calls fail with SlotUnavailable. `on_dropped` is
-    called for each reply without a pending call, and for each item without an open subscription.
+    """One connection. When it is lost, all pending calls fail with SlotUnavailable. `peer` and
+    `slot` name it in errors. `on_dropped` is called for each reply without a pending call, and for
+    each item without an open subscription.
     """
 
     def __init__(
@@ -67,15 +68,16 @@ class RpcClient:
         impl: str,
         *,
         peer: str = "agent-host",
+        slot: str = "orchestrator",
         on_dropped: Callable[[], None] = lambda: None,
     ) -> None:
         self._reader, self._writer, self.impl = reader, writer, impl
-        self._peer, self._on_dropped = peer, on_dropped
+        self._peer, self._slot, self._on_dropped = peer, slot, on_dropped
         self._pending: dict[int, asyncio.Future[Any]] = {}
         self._subscriptions: dict[int, Subscription] = {}
         self._last_id = 0
         self._lost_since: str | None = None
-        self._task = asyncio.create_task(self._read(), name="orchestrator-connection")
+        self._task = asyncio.create_task(self._read(), name=f"{slot}-connection")
 
     @property
     def lost(self) -> bool:
@@ -109,7 +111,7 @@ class RpcClient:
             self.notify(messages.CANCEL, {"id": number})
             raise AdapterTimeout(
                 f"cannot complete {method}: no reply within {remaining:.1f} s",
-                slot="orchestrator",
+                slot=self._slot,
                 method=method.removeprefix("agent."),
                 deadline_ms=int(remaining * 1000),
             ) from error
@@ -221,9 +223,9 @@ class RpcClient:
 
     def _connection_lost(self) -> SlotUnavailable:
         return SlotUnavailable(
-            f"cannot use orchestrator: the connection to {self._peer} is lost",
+            f"cannot use {self._slot}: the connection to {self._peer} is lost",
             hint="retry later: it reconnects in the background",
-            slot="orchestrator",
+            slot=self._slot,
             impl=self.impl,
             since=self._lost_since,
         )

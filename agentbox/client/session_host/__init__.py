@@ -1,0 +1,1 @@
+"""Client of session-host over JSON-RPC."""
