@@ -35,6 +35,7 @@ from agentbox.api.endpoints.mesh import MeshHandlers
 from agentbox.api.endpoints.meta import MetaReporter
 from agentbox.api.endpoints.pages import PageHandlers
 from agentbox.api.endpoints.probes import ProbeHandlers
+from agentbox.api.endpoints.sessions import SessionHandlers
 from agentbox.api.endpoints.skills import SkillHandlers
 from agentbox.api.endpoints.tasks import TaskHandlers
 from agentbox.api.endpoints.tokens import TokenHandlers
@@ -60,6 +61,12 @@ from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.box.supervision.boot_record import BootRecord
 from agentbox.box.supervision.secrets import find_token
 from agentbox.box.supervision.slot_credentials import slot_secrets
+from agentbox.client.session_host.connection import (
+    NoSessionHost,
+    SessionHostConnection,
+    session_host_client,
+)
+from agentbox.contracts.sessions import SessionHost
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.gateway.llm.call_sums import CallSums
@@ -204,6 +211,7 @@ def build(
         "usage": EndpointGroup(UsageHandlers(calls)),
         "tasks": EndpointGroup(TaskHandlers(tasks, closing)),
         "skills": EndpointGroup(SkillHandlers(paths, plans)),
+        "sessions": EndpointGroup(SessionHandlers(_session_host(plan, paths), closing)),
         "tokens": EndpointGroup(TokenHandlers(tokens, slots.journal)),
         "mesh": EndpointGroup(MeshHandlers(mesh, outbox)),
     }
@@ -250,6 +258,12 @@ def _slots(
         secrets=lambda slot: slot_secrets(paths, plan.slots[slot].options),
         spans=_spans(plan),
     )
+
+
+def _session_host(plan: Plan, paths: Paths) -> SessionHost:
+    """session-host runs where an agent speaks ACP."""
+    speaks_acp = any(agent.protocol == "acp" for agent in plan.agents.values())
+    return session_host_client(SessionHostConnection(paths) if speaks_acp else NoSessionHost())
 
 
 def _admin_token(plan: Plan, paths: Paths) -> str:

@@ -47,11 +47,17 @@ def _websocket(
     config: Config, server_state: ServerState, app_state: dict[str, Any]
 ) -> asyncio.Protocol:
     """Imported on first use. There is no ping timeout: a slow peer may be waiting for an agent that
-    does not read.
+    does not read. `allow_message` in the state raises the bound of a message, once the caller is
+    known.
     """
     from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-    return WebSocketsSansIOProtocol(config=config, server_state=server_state, app_state=app_state)
+    def allow_message(size: int) -> None:
+        protocol.conn.max_message_size = size
+
+    state = {**app_state, "allow_message": allow_message}
+    protocol = WebSocketsSansIOProtocol(config=config, server_state=server_state, app_state=state)
+    return protocol
 
 
 class Listener:
