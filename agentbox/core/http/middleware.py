@@ -41,7 +41,8 @@ class RequestContextMiddleware:
                 message["headers"] = _complete(message["headers"], identity)
             elif message["type"] == "websocket.accept":
                 status = 101
-                message["headers"] = [(b"x-request-id", identity.encode())]
+                own = list(message.get("headers", ()))
+                message["headers"] = [(b"x-request-id", identity.encode()), *own]
             await send(message)
 
         try:
