@@ -95,6 +95,8 @@ class Paths:
     drift_supervisord_conf = _below(run, "supervisord.conf")
     supervisor_socket = _below(run, "supervisor.sock")
     agent_host_socket = _below(run, "agent-host.sock")
+    # Tokens of programs for other programs: a directory each, which it can read.
+    connections = _below(run, "connections")
     session_host_socket = _below(run, "session-host.sock")
     supervisor_auth = _below(run, "supervisor-auth.conf")
     runtime_hints = _below(run, "runtime.sh")
@@ -129,6 +131,10 @@ class Paths:
     def token(self, program: str) -> Path:
         """The per-boot token file of a program (0400)."""
         return self.run / f"{program}.token"
+
+    def agent_host_token(self, program: str) -> Path:
+        """The token of a program for agent-host, for this start of agent-host (0400)."""
+        return self.connections / program / "agent-host.token"
 
     def password(self, file: str) -> Path:
         """The password of a feature's program, for this boot (0400)."""

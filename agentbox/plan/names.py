@@ -12,6 +12,7 @@ MODEL_METRICS_FILE = (
 )
 AGENT_HOST = "agent-host"
 SESSION_HOST = "session-host"
+MCP_HOST = "mcp-host"
 SEAL = "bootstrap-seal"
 
 STAGE_VARIABLE = "AGENTBOX_BOOTSTRAP_STAGE"
