@@ -27,6 +27,7 @@ class Preset:
     provider_kinds: tuple[str, ...]
     files: Mapping[str, Mapping[str, Any]]
     env: Mapping[str, str] = field(default_factory=dict)  # variables that are no setting
+    acp_command: tuple[str, ...] = ()  # speaks the Agent Client Protocol on stdin and stdout
 
 
 @cache
