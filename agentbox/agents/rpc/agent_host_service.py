@@ -176,8 +176,10 @@ class AgentHostService:
     async def signal_exec(self, sandbox_id: str, n: int, signal: Signal) -> None:
         self._sandboxes.signal(sandbox_id, n, signal)
 
-    async def write_exec_stdin(self, sandbox_id: str, n: int, *, data: bytes, eof: bool) -> None:
-        await self._sandboxes.find(sandbox_id, n).write_stdin(data, eof=eof)
+    async def write_exec_stdin(
+        self, sandbox_id: str, n: int, *, data: bytes, eof: bool, at: int | None
+    ) -> None:
+        await self._sandboxes.find(sandbox_id, n).write_stdin(data, eof=eof, at=at)
 
     async def read_sandbox_file(
         self, sandbox_id: str, path: str, *, offset: int, size: int

@@ -15,21 +15,30 @@ class Stdin:
         self._fd = fd
         self._write_lock = asyncio.Lock()
         self._blocked: asyncio.Future[None] | None = None
+        self._taken = 0  # bytes, from the start
         os.set_blocking(fd, False)
 
-    async def write(self, data: bytes) -> None:
-        """Return once the pipe has accepted all data. Raises StdinClosed."""
+    async def write(self, data: bytes, at: int | None = None) -> None:
+        """Return once the pipe has accepted all data. `at`: the place of the first byte, counted
+        from the start; what was written before is left out, so that a repeated call writes nothing
+        twice. Raises StdinClosed, and ValueError if bytes before that place are missing.
+        """
         async with self._write_lock:
-            view = memoryview(data)
+            if at is not None and at > self._taken:
+                raise ValueError(f"bytes {self._taken} to {at} are missing")
+            view = memoryview(data)[0 if at is None else self._taken - at :]
             while view:
                 if self._fd < 0:
                     raise StdinClosed
                 try:
-                    view = view[os.write(self._fd, view) :]
+                    count = os.write(self._fd, view)
                 except BlockingIOError:
                     await self._wait_writable()
                 except BrokenPipeError as error:
                     raise StdinClosed from error
+                else:
+                    self._taken += count
+                    view = view[count:]
 
     def close(self) -> None:
         """The agent reads end of file; a waiting write fails. Idempotent."""

@@ -10,6 +10,7 @@ from typing import Any, Self
 
 import structlog
 
+from agentbox.agents.errors import invalid
 from agentbox.agents.runs.capture import OutputCapture
 from agentbox.agents.runs.exits import signal_name
 from agentbox.agents.runs.pump import Pump
@@ -105,12 +106,16 @@ class ExecRun:
         self._end(self._exit(ended))
         process.forget()  # after a timeout, what is left of it is killed
 
-    async def write_stdin(self, data: bytes, *, eof: bool) -> None:
-        """Raises InvalidTransition if it was not started with an open stdin, or has closed it."""
+    async def write_stdin(self, data: bytes, *, eof: bool, at: int | None = None) -> None:
+        """`at` as of `Stdin.write`. Raises InvalidTransition if it was not started with an open
+        stdin, or has closed it, and ValidationError if bytes before `at` are missing.
+        """
         try:
             if self.stdin is None or not self.is_interactive or self.done.done():
                 raise StdinClosed
-            await self.stdin.write(data)
+            await self.stdin.write(data, at)
+        except ValueError as error:
+            raise invalid("/at", str(error)) from error
         except StdinClosed as error:
             raise invalid_transition(
                 f"cannot write to program {self.info.n}: its stdin is not open",

@@ -168,9 +168,13 @@ class AgentHost(Protocol):
         """Raises NotFound, and InvalidTransition if it does not run."""
         ...
 
-    async def write_exec_stdin(self, sandbox_id: str, n: int, *, data: bytes, eof: bool) -> None:
-        """Returns when the program's pipe has taken the data; `eof` closes it then. Raises
-        NotFound, and InvalidTransition if its stdin is not open."""
+    async def write_exec_stdin(
+        self, sandbox_id: str, n: int, *, data: bytes, eof: bool, at: int | None = None
+    ) -> None:
+        """Returns when the program's pipe has taken the data; `eof` closes it then. `at`: the place
+        of the first byte, counted from the start; bytes that were taken before are left out.
+        Raises NotFound, ValidationError if bytes before `at` are missing, and InvalidTransition if
+        its stdin is not open."""
         ...
 
     async def read_sandbox_file(

@@ -42,6 +42,9 @@ server.serve_forever()
 """
 
 
+COUNT = "import sys; print(len(sys.stdin.buffer.read()))"
+
+
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
     made = AgentHostBox(tmp_path_factory.mktemp("box"), manifest=MANIFEST)
@@ -261,3 +264,27 @@ async def test_a_killed_host_loses_the_sandbox_as_it_loses_agents(tmp_path: Path
                     await run(host, one, "true")
     finally:
         box.stop()
+
+
+async def test_input_that_is_sent_again_is_written_once(host: AgentHost) -> None:
+    """A caller that was killed repeats what it cannot know was taken."""
+    one = await create(host)
+    started = await host.exec_sandbox(
+        one,
+        ("python3", "-c", COUNT),
+        request_id=uuid7(),
+        cwd="",
+        env=None,
+        stdin=None,
+        interactive=True,
+        timeout_s=30,
+        max_output=4096,
+        detach=True,
+    )
+    for at, data in ((0, b"one"), (0, b"one"), (0, b"one and two"), (11, b" and three")):
+        await host.write_exec_stdin(one, started.n, data=data, eof=False, at=at)
+    with pytest.raises(ValidationError, match="bytes 21 to 30 are missing"):
+        await host.write_exec_stdin(one, started.n, data=b"four", eof=False, at=30)
+    await host.write_exec_stdin(one, started.n, data=b"", eof=True)
+    output = [item.data async for item in host.stream_exec(one, started.n, since=0, follow=True)]
+    assert output[0] == b"21\n"
