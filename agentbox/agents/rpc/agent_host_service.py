@@ -176,6 +176,9 @@ class AgentHostService:
     async def signal_exec(self, sandbox_id: str, n: int, signal: Signal) -> None:
         self._sandboxes.signal(sandbox_id, n, signal)
 
+    async def end_exec(self, sandbox_id: str, n: int, *, grace_s: float) -> None:
+        self._sandboxes.find(sandbox_id, n).terminate(grace_s)
+
     async def write_exec_stdin(
         self, sandbox_id: str, n: int, *, data: bytes, eof: bool, at: int | None
     ) -> None:

@@ -31,6 +31,7 @@ _SANDBOXES: Final = (
     "exec_sandbox",
     "stream_exec",
     "signal_exec",
+    "end_exec",
     "write_exec_stdin",
     "read_sandbox_file",
     "write_sandbox_file",

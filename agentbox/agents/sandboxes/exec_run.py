@@ -140,6 +140,11 @@ class ExecRun:
         if self._process is not None:
             self._process.signal(number)
 
+    def terminate(self, grace: float) -> None:
+        """TERM, and KILL after that many seconds. Idempotent."""
+        if self._process is not None and not self.done.done():
+            self._process.end(grace)
+
     @property
     def measured(self) -> Mapping[str, Any]:
         """What the program read back from the kernel before its exec; empty if it did not start."""

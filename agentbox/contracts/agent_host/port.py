@@ -168,6 +168,11 @@ class AgentHost(Protocol):
         """Raises NotFound, and InvalidTransition if it does not run."""
         ...
 
+    async def end_exec(self, sandbox_id: str, n: int, *, grace_s: float) -> None:
+        """TERM, and after `grace_s` seconds KILL, to it and what it started; returns before its
+        end. Idempotent. Raises NotFound."""
+        ...
+
     async def write_exec_stdin(
         self, sandbox_id: str, n: int, *, data: bytes, eof: bool, at: int | None = None
     ) -> None:

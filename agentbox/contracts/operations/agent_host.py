@@ -79,6 +79,7 @@ AGENT_HOST = Resource(
         ),
         stream("stream_exec", rpc="sandbox.stream", capability="sandboxes"),
         write("signal_exec", rpc="sandbox.signal", capability="sandboxes"),
+        write("end_exec", rpc="sandbox.end_program", capability="sandboxes"),
         write("write_exec_stdin", rpc="sandbox.stdin", capability="sandboxes", deadline_s=30),
         read("read_sandbox_file", rpc="sandbox.read_file", capability="sandboxes", deadline_s=60),
         write(

@@ -266,6 +266,32 @@ async def test_a_killed_host_loses_the_sandbox_as_it_loses_agents(tmp_path: Path
         box.stop()
 
 
+async def test_a_program_is_ended_even_if_it_refuses(host: AgentHost) -> None:
+    """As timeouts end it; the sandbox goes on."""
+    one = await create(host)
+    started = await host.exec_sandbox(
+        one,
+        ("sh", "-c", "trap '' TERM; echo ready; while :; do sleep 1; done"),
+        request_id=uuid7(),
+        cwd="",
+        env=None,
+        stdin=None,
+        interactive=True,
+        timeout_s=30,
+        max_output=4096,
+        detach=True,
+    )
+    ended = ""
+    async for item in host.stream_exec(one, started.n, since=0, follow=True):
+        if item.kind == "stdout":
+            await host.end_exec(one, started.n, grace_s=0.2)
+        elif item.kind == "exit":
+            ended = item.data.decode()
+    assert '"KILL"' in ended or '"SIGKILL"' in ended
+    await host.end_exec(one, started.n, grace_s=0)
+    assert (await sh(host, one, "echo still here")).stdout == b"still here\n"
+
+
 async def test_input_that_is_sent_again_is_written_once(host: AgentHost) -> None:
     """A caller that was killed repeats what it cannot know was taken."""
     one = await create(host)
