@@ -66,7 +66,7 @@ from agentbox.client.session_host.connection import (
     SessionHostConnection,
     session_host_client,
 )
-from agentbox.contracts.sessions import SessionHost
+from agentbox.contracts.session_host import SessionHost
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.gateway.llm.call_sums import CallSums

@@ -18,7 +18,7 @@ from agentbox.api.endpoints.sockets import (
     PROBLEM_BASE,
     WRONG_TYPE,
 )
-from agentbox.contracts.sessions import EditorFrame, SessionHost
+from agentbox.contracts.session_host import EditorFrame, SessionHost
 from agentbox.core.slot_errors import AdapterError, SlotUnavailable
 
 CONNECTION, RECEIVED = "Acp-Connection-Id", "Agentbox-Received"

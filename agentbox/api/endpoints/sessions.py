@@ -9,12 +9,12 @@ from starlette.responses import Response
 from agentbox.api.auth.authentication import Caller
 from agentbox.api.endpoints.editor_socket import EditorSocket
 from agentbox.contracts.scopes import GRANTABLE
+from agentbox.contracts.session_host import SessionHost
 from agentbox.contracts.sessions import (
     NewSession,
     PromptResult,
     Session,
     SessionConfig,
-    SessionHost,
     Transcript,
 )
 from agentbox.core.http.problems import invalid

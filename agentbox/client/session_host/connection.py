@@ -9,7 +9,7 @@ from typing import Any, cast
 from agentbox.client.agent_host.operation_calls import RpcPeer, calls_operations
 from agentbox.contracts.agent_host.rpc import RpcMethod
 from agentbox.contracts.operations.sessions import SESSION_HOST
-from agentbox.contracts.sessions import SessionHost
+from agentbox.contracts.session_host import SessionHost
 from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
 from agentbox.core.rpc import messages

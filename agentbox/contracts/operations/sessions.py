@@ -4,7 +4,8 @@ from functools import partial
 
 from agentbox.contracts.routes.operation import Operation, read, stream, write
 from agentbox.contracts.routes.resource import Resource
-from agentbox.contracts.sessions import NewSession, SessionConfig, SessionEndpoints, SessionHost
+from agentbox.contracts.session_host import SessionHost
+from agentbox.contracts.sessions import NewSession, SessionConfig, SessionEndpoints
 
 _OPEN_SECONDS = (
     180  # sandbox, program, `initialize` and `session/new`, each with a bound of its own

@@ -1,5 +1,5 @@
 """Paths of this host and of the box in messages of ACP: the project's folder is `/workspace` there.
-Only the path fields of the protocol's schema (`schema/v1`) are changed, by whole components.
+Only the path fields of the protocol's schema are changed, by whole components.
 """
 
 from collections.abc import Callable, Mapping

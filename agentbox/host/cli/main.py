@@ -44,7 +44,8 @@ COMMAND_HELP: dict[str, str] = {
     "review": "review changes made by agents: list, show, export, commit, discard",
     "usage": "show tokens and cost of model calls",
     "approvals": "list and decide pending approvals: list, show, approve, deny",
-    "session": "work with agents that speak ACP: new, prompt, cancel, list, show, attach",
+    "session": "work with agents that speak ACP: new, prompt, cancel, list, show, attach, answer, "
+    "transcript, suspend, resume, close",
     "acp": "serve the box as an agent for editors: config",
     "mcp": "serve the box as tools for desktop clients: config",
     "token": "manage API tokens: create, list, revoke",

@@ -27,7 +27,9 @@ COMMANDS = {
     "review list": TEXT, "review show": TEXT, "review export": TEXT, "review commit": TEXT, "review discard": TEXT,
     "usage": TEXT, "prices update": NONE,
     "approvals list": TEXT, "approvals show": TEXT, "approvals approve": TEXT, "approvals deny": TEXT,
-    "mcp config": NONE, "token create": NONE, "token list": NONE, "token revoke": NONE,
+    "session new": NONE, "session prompt": BYTES, "session cancel": TEXT, "session list": TEXT, "session show": TEXT,
+    "session attach": BYTES, "session answer": TEXT, "session transcript": TEXT, "session suspend": TEXT, "session resume": TEXT, "session close": TEXT,
+    "acp config": NONE, "mcp config": NONE, "token create": NONE, "token list": NONE, "token revoke": NONE,
     "secrets set": NONE, "secrets list": NONE, "secrets remove": NONE, "state list": TEXT, "state show": TEXT, "state prune": TEXT, "state reset": TEXT, "state adopt": TEXT,
     "mesh status": TEXT, "mesh join": TEXT, "mesh outbox list": TEXT, "mesh outbox drop": NONE,
     "events tail": TEXT, "events show": TEXT, "events verify": TEXT, "events export": BYTES, "events prune": NONE,
@@ -99,7 +101,7 @@ def test_raw_text_is_of_our_own_making() -> None:
         for path in folder.rglob("*.py")
         if ".out.raw(" in path.read_text() or " out.raw(" in path.read_text()
     }
-    assert found == {"config.py", "mcp.py", "render.py", "review_commits.py", "status.py"}
+    assert found == {"acp.py", "config.py", "mcp.py", "render.py", "review_commits.py", "status.py"}
 
 
 def test_a_line_stays_one_line_and_obeys_nothing(capsys: pytest.CaptureFixture[str]) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.visible_text import escape_invisible
+from agentbox.host.cli.agent_output import AgentOutput
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.session_text import SessionText, format_markdown, format_session
 
@@ -22,8 +23,7 @@ _PAGE = 500
 
 @click.group(name="session")
 def command() -> None:
-    """Work with agents that speak ACP: new, prompt, cancel, list, show, attach, answer, transcript,
-    suspend, resume, close.
+    """Work with agents that speak the Agent Client Protocol (ACP), without an editor.
 
     A session is one agent in a sandbox of its own. It is named by its id or its name. Its changes
     wait for `agentbox review` once it is closed.
@@ -131,7 +131,7 @@ def transcript(cli: CliContext, form: str, session_id: str) -> None:
         items = _items(client, session_id)
         if form == "jsonl":
             for item in items:
-                cli.out.raw(json.dumps(item.to_wire(), separators=(",", ":")))
+                cli.out.block(json.dumps(item.to_wire(), separators=(",", ":")))
         else:
             for piece in format_markdown(items):
                 cli.out.block(piece.removesuffix("\n"))
@@ -182,7 +182,7 @@ def _print(cli: CliContext, session: Session) -> None:
     cli.out.document(session.to_wire())
     cli.out.line(format_session(session))
     if session.reason:
-        cli.out.line(escape_invisible(session.reason))
+        cli.out.line(session.reason)
     for asked in session.permissions:
         cli.out.line(format_permission(asked.to_wire()))
 
@@ -215,19 +215,13 @@ def _follow(cli: CliContext, client: BoxClient, session_id: str, since: int, tur
 
 def _show(cli: CliContext, items: Iterator[SessionItem]) -> None:
     text = SessionText()
-    try:
+    with closing(AgentOutput()) as output:
         for item in items:
             cli.out.row(item.to_wire())
-            _write(cli, text.format(item))
-    finally:
-        _write(cli, text.finish())
-
-
-def _write(cli: CliContext, text: str) -> None:
-    """Escaped text, which need not end with its line."""
-    if text and not cli.json:
-        sys.stdout.write(text)
-        sys.stdout.flush()
+            if not cli.json:
+                output.write("stdout", text.format(item).encode())
+        if not cli.json:
+            output.write("stdout", text.finish().encode())
 
 
 def _items(client: BoxClient, session_id: str) -> Iterator[SessionItem]:
