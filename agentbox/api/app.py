@@ -203,15 +203,16 @@ def build(
     meta = MetaReporter(plans, boot, slots, watch)
     calls = CallSums(paths.slot(GATEWAY))
     applier = ManifestApplier(paths, plans, slots, mesh.overlay)
+    session_host = _session_host(plan, paths)
     groups = {
         **slot_groups(slots, plans, ModelUsageReader(calls), closing),
         "probes": EndpointGroup(ProbeHandlers(uptime, boot, evaluator, health, meta, registry)),
         "box": EndpointGroup(BoxHandlers(paths, drain, applier)),
         "pages": EndpointGroup(PageHandlers()),
-        "usage": EndpointGroup(UsageHandlers(calls)),
+        "usage": EndpointGroup(UsageHandlers(calls, session_host)),
         "tasks": EndpointGroup(TaskHandlers(tasks, closing)),
         "skills": EndpointGroup(SkillHandlers(paths, plans)),
-        "sessions": EndpointGroup(SessionHandlers(_session_host(plan, paths), closing)),
+        "sessions": EndpointGroup(SessionHandlers(session_host, closing)),
         "tokens": EndpointGroup(TokenHandlers(tokens, slots.journal)),
         "mesh": EndpointGroup(MeshHandlers(mesh, outbox)),
     }

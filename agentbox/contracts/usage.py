@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Protocol
 from agentbox.core.records.bounds import number_range, schema_keywords
 from agentbox.core.records.wire import Record, record
 
-UsageGroup = Literal["agent", "task", "model", "day"]
-GROUPS: tuple[UsageGroup, ...] = ("agent", "task", "model", "day")
+UsageGroup = Literal["agent", "task", "session", "model", "day"]
+GROUPS: tuple[UsageGroup, ...] = ("agent", "task", "session", "model", "day")
 MAX_ROWS = 1_000
 
 StartTime = Annotated[str, schema_keywords(format="date-time")]  # RFC 3339
@@ -33,8 +33,8 @@ class ModelUsage(Record):
 
 @record
 class UsageRow(ModelUsage):
-    """`key`: name in [agents] or id of the agent, id of the task ("" for calls without one),
-    `<provider>/<model>`, or the day in UTC.
+    """`key`: name in [agents] or id of the agent, id of the task or session ("" for calls without
+    one), `<provider>/<model>`, or the day in UTC.
     """
 
     key: str

@@ -84,9 +84,7 @@ class AgentProgram:
 
     async def end(self, grace_s: float) -> None:
         """TERM, and KILL after the grace period; `on_end` follows. Nothing if it has ended."""
-        await self._host.end_exec(
-            self._session.sandbox_id, self._session.program, grace_s=grace_s
-        )
+        await self._host.end_exec(self._session.sandbox_id, self._session.program, grace_s=grace_s)
 
     async def detach(self) -> None:
         """Neither reads nor writes any more; the program goes on."""

@@ -1,8 +1,9 @@
 """Sums over the record of model calls, for programs beside the gateway."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Final
 
 import apsw
@@ -21,6 +22,7 @@ _SUMS: Final = (
 _KEYS: Final[dict[UsageGroup, str]] = {
     "agent": "agent",
     "task": "task",
+    "session": "coalesce((SELECT session FROM sessions WHERE sessions.id = agent_id), '')",
     "model": "provider || '/' || model",
     "day": "strftime('%Y-%m-%d', at, 'unixepoch')",
 }
@@ -35,16 +37,27 @@ class CallSums:
     def __init__(self, directory: Path) -> None:
         self._path = directory / FILE_NAME
 
-    def report(self, by: UsageGroup, since: datetime | None, limit: int) -> UsageReport:
-        """Of calls that started at `since` or later."""
+    def report(
+        self,
+        by: UsageGroup,
+        since: datetime | None,
+        limit: int,
+        sessions: Mapping[str, str] = MappingProxyType({}),
+    ) -> UsageReport:
+        """Of calls that started at `since` or later. `sessions`: the session of each agent that has
+        one, by its id.
+        """
         order = "key DESC" if by == "day" else _LARGEST_FIRST
+        of_agents = [value for pair in sessions.items() for value in pair]
+        rows_of_agents = ", ".join(["(?, ?)"] * len(sessions)) or "('', '')"
         grouped = (
-            f"SELECT {_SUMS}, {_KEYS[by]} AS key FROM model_calls WHERE at >= ?"
+            f"WITH sessions(id, session) AS (VALUES {rows_of_agents})"
+            f" SELECT {_SUMS}, {_KEYS[by]} AS key FROM model_calls WHERE at >= ?"
             f" GROUP BY key, currency ORDER BY {order} LIMIT ?"
         )
         total = f"SELECT {_SUMS} FROM model_calls WHERE at >= ? GROUP BY currency ORDER BY currency"
         start = 0.0 if since is None else since.timestamp()
-        rows, sums = self._read((grouped, (start, limit + 1)), (total, (start,)))
+        rows, sums = self._read((grouped, (*of_agents, start, limit + 1)), (total, (start,)))
         items = [UsageRow(**_usage(row), key=row[9]) for row in rows[:limit]]
         if by == "day":
             items.reverse()

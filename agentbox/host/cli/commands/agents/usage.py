@@ -21,7 +21,7 @@ _UNITS = {"m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
 @click.command(name="usage")
 @click.option(
     "--by",
-    type=click.Choice(("agent", "task", "model", "day")),
+    type=click.Choice(("agent", "task", "session", "model", "day")),
     default="agent",
     help="What the rows are (default: agent).",
 )
