@@ -7,6 +7,7 @@ from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
 from agentbox.manifest.declarations.key import entries, table
+from agentbox.manifest.tables.acp import AcpTable
 from agentbox.manifest.tables.agents import AgentTable
 from agentbox.manifest.tables.api import ApiTable
 from agentbox.manifest.tables.backup import BackupTable
@@ -60,6 +61,7 @@ class Model:
     agents: Mapping[str, AgentTable] = entries("The agents that this box may start, by name.")
     state: StateTable = table(StateTable)
     sandboxes: SandboxesTable = table(SandboxesTable)
+    acp: AcpTable = table(AcpTable)
     limits: LimitsTable = table(LimitsTable)
     policies: Mapping[str, PolicyTable] = entries("What agents may do, by name.")
     egress: EgressTable = table(EgressTable)

@@ -44,6 +44,7 @@ _MANIFEST_TABLES: Final = (
     "agents",
     "state",
     "sandboxes",
+    "acp",
     "policies",
     "providers",
     "cost",

@@ -11,6 +11,7 @@ from typing import Any, Literal, Self
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.core.records.plain import build, to_plain
 from agentbox.plan.tables import (
+    AcpPlan,
     AgentPlan,
     CostPlan,
     EgressPlan,
@@ -245,6 +246,7 @@ class Plan:
     agents: Mapping[str, AgentPlan] = field(default_factory=dict)
     state: StatePlan
     sandboxes: SandboxesPlan
+    acp: AcpPlan
     policies: Mapping[str, PolicyPlan] = field(default_factory=dict)
     providers: Mapping[str, ProviderPlan] = field(default_factory=dict)
     cost: CostPlan

@@ -54,6 +54,20 @@ class RestartPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class AgentAcpPlan:
+    """Sessions of an agent that speaks the Agent Client Protocol. Sizes in bytes."""
+
+    permissions: Literal["ask", "allow", "deny"]
+    auth: str  # id of a method; "" = that of the preset
+    turn_seconds: int
+    idle_suspend_seconds: int  # 0 = never
+    resume: Literal["auto", "native", "transcript", "never"]
+    transcript: Literal["full", "digest", "off"]
+    max_transcript: int
+    keep_days: int
+
+
+@dataclass(frozen=True, kw_only=True)
 class AgentPlan:
     """One `[agents.<name>]` table, with the limits that it does not set filled in from
     `[limits]`.
@@ -79,6 +93,7 @@ class AgentPlan:
     limits: LimitsPlan
     llm: ModelBudgetPlan
     restart: RestartPlan
+    acp: AgentAcpPlan
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,6 +213,21 @@ class SandboxesPlan:
     ttl_seconds: int
     max_exec: int
     max_file: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AcpPlan:
+    """Bounds of sessions: how many run and how many are suspended, bytes of one message, seconds
+    that an agent has for each answer.
+    """
+
+    max_sessions: int
+    max_suspended: int
+    max_message: int
+    initialize_seconds: int
+    new_seconds: int
+    cancel_seconds: int
+    v2: bool
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -72,6 +72,7 @@ def plan_of(
         state=parsed.state,
         cost=parsed.cost,
         sandboxes=parsed.sandboxes,
+        acp=parsed.acp,
         agents=parsed.agents,
         policies=parsed.policies,
         providers=parsed.providers,

@@ -9,6 +9,7 @@ from typing import Any, Final
 from agentbox.manifest.keys import keys
 
 AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
+    "acp.v2": (False,),
     "adapters.pods.auth": ("none", "bearer"),
     "agents.*.protocol": ("oneshot", "stdio"),
     "api.auth": ("token",),

@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 from agentbox.manifest.amounts import MoneyOrNone
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import ENABLED, Not, key, table
+from agentbox.manifest.tables.acp import AgentAcpTable
 from agentbox.manifest.tables.limits import LimitsTable
 from agentbox.manifest.types import (
     ApprovalAction,
@@ -139,4 +140,5 @@ class AgentTable:
         inherits="limits",
     )
     llm: ModelBudgetTable = table(ModelBudgetTable, when=ENABLED)
+    acp: AgentAcpTable = table(AgentAcpTable, when={**ENABLED, ".protocol": "acp"})
     restart: RestartTable = table(RestartTable, when=ENABLED)

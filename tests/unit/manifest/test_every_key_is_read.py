@@ -78,8 +78,10 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "agents.*.preset": ("agentbox/agents", "config/agents"),
     "agents.*.llm.*": ("agentbox/gateway", "agentbox/policy/rights"),
+    "agents.*.acp.*": ("agentbox/sessions",),
     "agents.*": ("agentbox/agents", "agentbox/api", "agentbox/policy/rights"),
     "sandboxes.*": ("agentbox/agents",),
+    "acp.*": ("agentbox/sessions",),
     "state.*": ("agentbox/api",),
     "limits.*": (
         "agentbox/agents",
