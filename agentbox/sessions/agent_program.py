@@ -10,7 +10,12 @@ import structlog
 
 from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.orchestrator import MAX_RUN_SECONDS, Signal
-from agentbox.core.slot_errors import AdapterError, InvalidTransition, SlotUnavailable
+from agentbox.core.slot_errors import (
+    AdapterError,
+    AdapterTimeout,
+    InvalidTransition,
+    SlotUnavailable,
+)
 from agentbox.sessions.lines import LineReader, LineTooLong, Place
 from agentbox.sessions.store import Changes, SessionStore
 from agentbox.sessions.stored import StoredSession
@@ -113,10 +118,12 @@ class AgentProgram:
                         return
                     elif b"output-lost" in item.data:
                         await self._on_invalid(b"(output that was lost)")
+                        await self._on_end("its output was lost")
                         return
                 return
             except LineTooLong:
                 await self._on_invalid(reader.partial[:200])
+                await self._on_end("its line was too long")
                 return
             except SlotUnavailable as error:  # agent-host starts again
                 _log.info("agent not read", session_id=session.session_id, reason=error.message)
@@ -153,7 +160,7 @@ class AgentProgram:
                 await self._host.write_exec_stdin(
                     session.sandbox_id, session.program, data=data, eof=False, at=session.written
                 )
-            except SlotUnavailable:
+            except (SlotUnavailable, AdapterTimeout):  # tried again: nothing is written twice
                 await asyncio.sleep(_RETRY_SECONDS)
             except AdapterError as error:
                 _log.info("agent not written", session_id=session.session_id, reason=error.message)

@@ -1,0 +1,413 @@
+"""One session while session-host runs: the agent's messages in, ours out, each with its effect in
+one commit.
+"""
+
+import asyncio
+import json
+from collections.abc import Coroutine, Mapping
+from typing import Any, Final
+
+import structlog
+
+from agentbox.contracts.sessions import SessionItem, SessionItemKind, SessionState
+from agentbox.core import clock
+from agentbox.core.background.tasks import log_failures
+from agentbox.core.slot_errors import AcpInvalid, AcpTimeout, AdapterError, AgentEnded
+from agentbox.sessions import protocol
+from agentbox.sessions.agent_program import AgentProgram
+from agentbox.sessions.client_methods import ClientMethods
+from agentbox.sessions.environment import Environment, SessionAgent
+from agentbox.sessions.lines import Place, encode, parse
+from agentbox.sessions.paths import PathMap
+from agentbox.sessions.permissions import Permissions
+from agentbox.sessions.shown import escape
+from agentbox.sessions.store import Changes
+from agentbox.sessions.stored import StoredCall, StoredSession
+
+WORK: Final = "work"  # the branch, below the directory of a sandbox
+_ACTIVITIES: Final = 20  # kept for an error of time
+_log = structlog.get_logger()
+
+
+class LiveSession:
+    """`stored` is changed under `lock` only, and committed before the lock is released."""
+
+    def __init__(self, environment: Environment, stored: StoredSession) -> None:
+        self.environment, self.stored = environment, stored
+        self.lock = asyncio.Lock()
+        self.program: AgentProgram | None = None
+        self.permissions = Permissions(self)
+        self.activities: list[str] = []
+        self.calls: dict[int, StoredCall] = {}
+        self.requests: dict[str, Mapping[str, Any]] = {}
+        self.cancelled = False  # the turn under way
+        self.ending = ""  # why we end the program
+        self.readers = 0  # clients that follow the stream
+        self.client_methods = ClientMethods(self)
+        self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._changed = asyncio.Event()
+
+    @property
+    def agent(self) -> SessionAgent:
+        """Its table in [agents]. Raises AgentEnded if that is no longer there."""
+        found = self.environment.config().agents.get(self.stored.agent)
+        if found is None:
+            raise AgentEnded(
+                f"cannot use session {self.stored.session_id}: "
+                f"[agents.{self.stored.agent}] is no longer in the manifest",
+                id=self.stored.session_id,
+                stderr="",
+            )
+        return found
+
+    @property
+    def paths(self) -> PathMap:
+        """Between its branch and `/workspace`."""
+        return PathMap(str(self.environment.config().branches / self.stored.sandbox_id / WORK))
+
+    @property
+    def has_client(self) -> bool:
+        """Whether somebody could answer a question."""
+        return self.readers > 0 or self.environment.editors.have_open(self.stored.session_id)
+
+    def make_program(self) -> AgentProgram:
+        """The program of this generation, not yet started or attached."""
+        max_line = self.environment.config().acp.max_message
+        self.program = AgentProgram(
+            self.environment.host,
+            self.environment.store,
+            self.stored,
+            max_line,
+            self._on_lines,
+            self.on_end,
+            self.refuse,
+        )
+        return self.program
+
+    async def recover(self) -> None:
+        """Loads what is under way, from the store."""
+        store, session_id = self.environment.store, self.stored.session_id
+        self.calls = await store.calls(session_id)
+        self.requests = {
+            json.dumps(message["id"]): message for message in await store.requests(session_id)
+        }
+
+    def answer_waiting_requests(self) -> None:
+        """Again, after session-host was killed: each is answered once."""
+        for message in list(self.requests.values()):
+            if message["method"] != "session/request_permission":
+                self.spawn(self.answer(message), "answer")
+
+    async def wait(self) -> None:
+        """Until something has changed."""
+        await self._changed.wait()
+
+    def publish(self) -> None:
+        """Wakes those who wait, after a commit."""
+        changed, self._changed = self._changed, asyncio.Event()
+        changed.set()
+        self.environment.editors.wake()
+        if self.program is not None:
+            self.program.wake()
+
+    def spawn(self, work: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
+        """A task of this session."""
+        task = asyncio.create_task(work, name=f"{name} {self.stored.session_id}")
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(log_failures(name))
+        return task
+
+    async def close(self) -> None:
+        """Ends what runs here; the agent goes on."""
+        if self.program is not None:
+            await self.program.detach()
+        current = asyncio.current_task()
+        tasks = [task for task in self._tasks if task is not current]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def commit(self, changes: Changes) -> None:
+        """With the row of the session; the caller holds the lock."""
+        changes.save(self.stored)
+        await self.environment.store.commit(changes)
+        self.publish()
+
+    def append(self, changes: Changes, kind: SessionItemKind, data: Mapping[str, Any]) -> int:
+        """One item of the stream; returns its cursor."""
+        self.stored.head += 1
+        item = SessionItem(
+            cursor=self.stored.head,
+            ts=clock.now(),
+            turn=self.stored.turn,
+            kind=kind,
+            data=dict(data),
+        )
+        changes.append(item, self.stored)
+        return self.stored.head
+
+    def set_state(self, changes: Changes, state: SessionState, reason: str = "") -> None:
+        """And tells it."""
+        self.stored.state, self.stored.reason = state, reason
+        self.append(changes, "state", {"state": state, "reason": reason})
+
+    def notice(self, changes: Changes, text: str) -> None:
+        """Words of the box, in the stream and to editors."""
+        self.append(changes, "notice", {"text": text})
+        self.environment.editors.notice(changes, self.stored, text)
+
+    def send_call(
+        self, changes: Changes, method: str, params: Mapping[str, Any], *, turn: int = 0
+    ) -> "asyncio.Future[Any]":
+        """A request to the agent. The future has its result; AdapterError if it fails."""
+        self.stored.calls = n = self.stored.calls + 1
+        call = StoredCall(session_id=self.stored.session_id, n=n, method=method, turn=turn)
+        self.calls[n] = call
+        changes.call(call)
+        message = {"jsonrpc": "2.0", "id": n, "method": method, "params": params}
+        changes.send(self.stored.session_id, encode(message))
+        future = self._answers[n] = asyncio.get_running_loop().create_future()
+        future.add_done_callback(_retrieve)
+        self._record(f"> {method}")
+        return future
+
+    async def call(self, method: str, params: Mapping[str, Any], seconds: float) -> Any:
+        """The result. Raises AcpTimeout, AcpInvalid, AgentEnded, and AcpInvalid for an error."""
+        async with self.lock:
+            changes = Changes()
+            future = self.send_call(changes, method, params)
+            await self.commit(changes)
+        try:
+            async with asyncio.timeout(seconds):
+                return await asyncio.shield(future)
+        except TimeoutError as error:
+            raise AcpTimeout(
+                f"cannot use session {self.stored.session_id}: the agent did not answer {method} "
+                f"within {seconds:g} s",
+                hint="see its last activities, and raise the bound in [acp] if it needs longer",
+                id=self.stored.session_id,
+                activities=list(self.activities),
+            ) from error
+
+    def notify(self, changes: Changes, method: str, params: Mapping[str, Any]) -> None:
+        """A notification to the agent."""
+        message = {"jsonrpc": "2.0", "method": method, "params": params}
+        changes.send(self.stored.session_id, encode(message))
+        self._record(f"> {method}")
+
+    def reply(self, changes: Changes, rpc_id: Any, member: str, value: Any) -> bool:
+        """The answer to a request of the agent, `result` or `error`; False if it has one."""
+        key = json.dumps(rpc_id)
+        if self.requests.pop(key, None) is None:
+            return False
+        changes.add(
+            "DELETE FROM requests WHERE session_id = ? AND rpc_id = ?",
+            self.stored.session_id,
+            key,
+        )
+        changes.send(
+            self.stored.session_id, encode({"jsonrpc": "2.0", "id": rpc_id, member: value})
+        )
+        return True
+
+    async def answer(self, message: Mapping[str, Any]) -> None:
+        """Does what the agent asks for, and answers."""
+        member, value = await self.client_methods.call(message)
+        async with self.lock:
+            changes = Changes()
+            if self.reply(changes, message["id"], member, value):
+                await self.commit(changes)
+
+    async def refuse(self, line: bytes) -> None:
+        """A line that is no ACP ends the agent's program."""
+        shown = escape(line[:200])
+        self.ending = "acp-invalid"
+        error = AcpInvalid(
+            f"cannot go on with session {self.stored.session_id}: its agent sent what is no ACP",
+            hint="look at its version, and at what its command prints to standard output",
+            id=self.stored.session_id,
+            line=shown,
+        )
+        async with self.lock:
+            changes = Changes()
+            self.fail_calls(changes, error)
+            self.finish_turn(changes, "cancelled", error)
+            self.set_state(changes, "failed", f"acp-invalid: {shown}")
+            await self.commit(changes)
+        if self.program is not None:
+            await self.program.end(1)
+
+    async def on_end(self, reason: str) -> None:
+        """The program has ended."""
+        program, self.program = self.program, None
+        stderr = escape(program.stderr) if program is not None else ""
+        why = "" if self.ending else f"{reason}{': ' if stderr else ''}{stderr[-300:]}"
+        error = AgentEnded(
+            f"cannot go on with session {self.stored.session_id}: {reason}",
+            hint="prompt it again to resume it, or see its standard error",
+            id=self.stored.session_id,
+            stderr=stderr,
+        )
+        async with self.lock:
+            changes = Changes()
+            changes.add("DELETE FROM outbox WHERE session_id = ?", self.stored.session_id)
+            changes.add("DELETE FROM requests WHERE session_id = ?", self.stored.session_id)
+            self.requests.clear()
+            self.permissions.drop_all(changes)
+            self.fail_calls(changes, error)
+            self.finish_turn(changes, "cancelled", None if self.cancelled else error)
+            self.stored.program = 0
+            if self.stored.is_open and self.stored.state != "starting":
+                resumes = self.agent.acp.resume != "never" or self.ending == "suspend"
+                self.set_state(changes, "suspended" if resumes else "failed", why)
+            await self.commit(changes)
+        self.ending, self.cancelled = "", False
+
+    def finish_turn(self, changes: Changes, stop_reason: str, error: AdapterError | None) -> None:
+        """Nothing without a turn under way."""
+        if self.stored.state != "busy":
+            return
+        told = {"stop_reason": stop_reason, **({"error": error.code} if error else {})}
+        self.append(changes, "stop", told)
+        self.stored.state = "idle"
+        self.cancelled = False
+        self.environment.editors.finish_turn(changes, self.stored, stop_reason, error)
+
+    def fail_calls(self, changes: Changes, error: AdapterError) -> None:
+        """No answer will come."""
+        changes.add("DELETE FROM calls WHERE session_id = ?", self.stored.session_id)
+        calls, self.calls = self.calls, {}
+        for n in calls:
+            future = self._answers.pop(n, None)
+            if future is not None and not future.done():
+                future.set_exception(error)
+
+    async def _on_lines(self, lines: list[bytes], place: Place) -> None:
+        done: list[tuple[asyncio.Future[Any], Any]] = []
+        requests: list[Mapping[str, Any]] = []
+        async with self.lock:
+            changes = Changes()
+            for line in filter(None, lines):
+                message = parse(line)
+                try:
+                    if message is None:
+                        raise protocol.InvalidMessage("not a JSON object")
+                    self._on_message(message, changes, done, requests)
+                except protocol.InvalidMessage as error:
+                    _log.warning("no ACP", session_id=self.stored.session_id, reason=str(error))
+                    break
+            else:
+                line = b""
+            self.stored.place = (place.cursor, place.skip)
+            await self.commit(changes)
+        for future, value in done:
+            if not future.done():
+                future.set_exception(value) if isinstance(value, Exception) else (
+                    future.set_result(value)
+                )
+        for request in requests:
+            self.spawn(self.answer(request), "answer")
+        if line:
+            await self.refuse(line)
+
+    def _on_message(
+        self,
+        message: Mapping[str, Any],
+        changes: Changes,
+        done: list[tuple["asyncio.Future[Any]", Any]],
+        requests: list[Mapping[str, Any]],
+    ) -> None:
+        method = message.get("method")
+        if not isinstance(method, str):
+            self._on_answer(message, changes, done)
+            return
+        self._record(f"< {method}")
+        params = message.get("params") or {}
+        protocol.check("client", method, "params", params)
+        if "id" in message:
+            key = json.dumps(message["id"])
+            self.requests[key] = message
+            changes.add(
+                "INSERT OR REPLACE INTO requests VALUES (?, ?, ?)",
+                self.stored.session_id,
+                key,
+                json.dumps(message),
+            )
+            if method == "session/request_permission":
+                self.permissions.ask(changes, message["id"], params)
+            else:
+                requests.append(message)
+        elif method == "session/update":
+            self._on_update(changes, params)
+        else:
+            self.environment.editors.forward(
+                changes, self.stored, method, self.paths.to_client(params)
+            )
+
+    def _on_update(self, changes: Changes, params: Mapping[str, Any]) -> None:
+        if self.stored.loading:  # the agent repeats what is stored
+            return
+        update = self.paths.to_client(params["update"])
+        kind = update["sessionUpdate"]
+        self.stored.updates += 1
+        if kind == "current_mode_update":
+            self.stored.modes = {**self.stored.modes, "currentModeId": update["currentModeId"]}
+        elif kind == "config_option_update":
+            self.stored.config = list(update["configOptions"])
+        elif kind == "available_commands_update":
+            self.stored.commands = list(update["availableCommands"])
+        elif kind == "session_info_update":
+            self.stored.title = escape(str(update.get("title") or "").encode())[:200]
+        elif kind == "usage_update":
+            used = update.get("used")
+            self.stored.tokens = used if isinstance(used, int) else self.stored.tokens
+        self.append(changes, "update", update)
+        meta = {"_meta": params["_meta"]} if "_meta" in params else {}
+        self.environment.editors.update(changes, self.stored, update, meta)
+
+    def _on_answer(
+        self,
+        message: Mapping[str, Any],
+        changes: Changes,
+        done: list[tuple["asyncio.Future[Any]", Any]],
+    ) -> None:
+        n = message.get("id")
+        call = self.calls.pop(n, None) if isinstance(n, int) else None
+        if call is None:
+            return  # of an earlier call, or of none
+        self._record(f"< answer to {call.method}")
+        changes.add(
+            "DELETE FROM calls WHERE session_id = ? AND n = ?", self.stored.session_id, call.n
+        )
+        value: Any = message.get("result")
+        if "error" in message:
+            value = self._error(call.method, message["error"])
+        else:
+            protocol.check("agent", call.method, "result", value)
+        if call.method == "session/prompt" and call.turn == self.stored.turn:
+            failed = isinstance(value, AdapterError)
+            stop = "cancelled" if failed else value["stopReason"]
+            self.finish_turn(changes, stop, value if failed and not self.cancelled else None)
+        future = self._answers.pop(call.n, None)
+        if future is not None:
+            done.append((future, value))
+
+    def _error(self, method: str, error: object) -> AgentEnded:
+        message = error.get("message") if isinstance(error, Mapping) else error
+        shown = escape(str(message).encode()[:1000])
+        return AgentEnded(
+            f"the agent answered {method} with an error: {shown}",
+            id=self.stored.session_id,
+            stderr="" if self.program is None else escape(self.program.stderr),
+        )
+
+    def _record(self, activity: str) -> None:
+        self.activities = [*self.activities, activity[:200]][-_ACTIVITIES:]
+
+
+def _retrieve(future: "asyncio.Future[Any]") -> None:
+    """Nobody need wait for it."""
+    if not future.cancelled():
+        future.exception()
