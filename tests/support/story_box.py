@@ -2,7 +2,7 @@
 of a manifest text.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -11,22 +11,33 @@ from typing import Any, Self
 
 from agentbox.plan.network import gateway_port
 from support import plans
+from support.agent_host import plan_of
 from support.api_box import ApiBox, api_plan
 from support.gateway_box import GatewayBox
 
 
 class StoryBox:
     """A context manager. `manifest` may contain `{url}` for the model server; `secrets` become
-    files of the box.
+    files of the box; `programs` have connections to agent-host.
     """
 
     def __init__(
-        self, prefix: Path, url: str, manifest: str, secrets: Mapping[str, str], **limits: Any
+        self,
+        prefix: Path,
+        url: str,
+        manifest: str,
+        secrets: Mapping[str, str],
+        *,
+        programs: Iterable[str] = (),
+        **limits: Any,
     ) -> None:
         parsed = plans.plan_of(manifest.replace("{url}", url))
         base = api_plan()
         self.plan = replace(
             base,
+            programs=plan_of({}, {}, programs=programs).programs,
+            acp=parsed.acp,
+            sandboxes=parsed.sandboxes,
             agents=parsed.agents,
             policies=parsed.policies,
             providers=parsed.providers,
@@ -37,6 +48,9 @@ class StoryBox:
         self.api = ApiBox(prefix, plan=self.plan)
         self.paths = self.api.paths
         names = (
+            "programs",
+            "acp",
+            "sandboxes",
             "api",
             "observability",
             "agents",
