@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final
 
-from agentbox.contracts.sessions import EditorFrame
+from agentbox.contracts.session_host import EditorFrame
 from agentbox.core.slot_errors import (
     AdapterError,
     CursorExpired,

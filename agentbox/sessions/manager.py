@@ -8,8 +8,8 @@ from typing import Any, Final
 import structlog
 
 from agentbox.contracts.agent_host.port import AgentHost
+from agentbox.contracts.session_host import EditorFrame
 from agentbox.contracts.sessions import (
-    EditorFrame,
     NewSession,
     PromptResult,
     Session,
