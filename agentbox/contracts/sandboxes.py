@@ -35,7 +35,8 @@ ExecReason = Literal["exit", "signal", "timeout", "not-started", "sandbox-over"]
 class NewSandbox(Record):
     """A sandbox to create. `name` is for people; profile, env, limits and labels as of an
     AgentSpec; `env` is that of each program. `ttl_s`: seconds until it ends by itself; None =
-    `sandboxes.ttl_seconds`.
+    `sandboxes.ttl_seconds`. `agent`: the table in [agents] that says what its programs may do; keys
+    of that table are omitted then.
     """
 
     name: Annotated[str, bounded_text(minimum=1, maximum=MAX_NAME)]
@@ -46,6 +47,7 @@ class NewSandbox(Record):
     limits: Limits | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     ttl_s: Annotated[float | None, number_range(*TTL_SECONDS)] = None
+    agent: str = ""
 
 
 @record

@@ -146,6 +146,9 @@ class AgentHostService:
         """Continues if the caller is cancelled."""
         return await asyncio.shield(asyncio.create_task(self._sandboxes.end(sandbox_id, grace_s)))
 
+    async def reopen_sandbox(self, sandbox_id: str) -> None:
+        await self._sandboxes.reopen(sandbox_id)
+
     async def exec_sandbox(
         self,
         sandbox_id: str,

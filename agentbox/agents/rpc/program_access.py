@@ -28,6 +28,7 @@ _SANDBOXES: Final = (
     "list_sandboxes",
     "get_sandbox",
     "end_sandbox",
+    "reopen_sandbox",
     "exec_sandbox",
     "stream_exec",
     "signal_exec",

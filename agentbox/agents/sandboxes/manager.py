@@ -54,11 +54,16 @@ class SandboxManager:
             env=sandbox.env,
             labels=sandbox.labels,
             limits=replace(sandbox.limits or DEFAULT, wall_seconds=self._ttl(sandbox)),
+            agent=sandbox.agent,
         )
         handle = await self._registry.spawn(
             spec, requester, kind="sandbox", on_created=self._on_created
         )
         return self._describe(self._entry(handle.agent_id))
+
+    async def reopen(self, sandbox_id: str) -> None:
+        """Raises NotFound, SandboxOver."""
+        self._of(sandbox_id).roots()
 
     def page(
         self,

@@ -140,6 +140,10 @@ class AgentHost(Protocol):
         NotFound."""
         ...
 
+    async def reopen_sandbox(self, sandbox_id: str) -> None:
+        """A sandbox that runs stays as it is. Raises NotFound, and SandboxOver if it has ended."""
+        ...
+
     async def exec_sandbox(
         self,
         sandbox_id: str,

@@ -71,6 +71,12 @@ AGENT_HOST = Resource(
             deadline_from="grace_s",
         ),
         write(
+            "reopen_sandbox",
+            rpc="sandbox.reopen",
+            capability="sandboxes",
+            deadline_s=_SANDBOX_SECONDS,
+        ),
+        write(
             "exec_sandbox",
             rpc="sandbox.exec",
             capability="sandboxes",
