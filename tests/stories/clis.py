@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+import acp_peers
 from npm_tools import NODE, NPM
 from support.model_server import play_script
 from support.model_turns import ModelTurn, ToolUse
@@ -147,3 +148,23 @@ def place(agent: Agent, folder: Path) -> list[str]:
     shutil.copytree(source, folder / "bundle")
     shutil.copy2(NODE, folder / "node")
     return [str(folder / "node"), str(folder / "bundle/gemini.js")]
+
+
+def place_acp(agent: Agent, folder: Path) -> list[str]:
+    """Copies what speaks the Agent Client Protocol to a directory of the box; returns its command. A
+    model is named, since each would else begin with one that its maker's host names."""
+    program = place(agent, folder)
+    if agent is GEMINI:
+        return [*program, "--acp", "-m", "gemini-2.5-pro"]
+    if agent is OPENCODE:
+        return ["env", 'OPENCODE_CONFIG_CONTENT={"model":"openai/gpt-5"}', *program, "acp"]
+    acp_peers.install()
+    adapters = folder / "adapters"
+    shutil.copytree(acp_peers.MODULES, adapters, symlinks=True, ignore=shutil.ignore_patterns("acpx"))
+    shutil.copy2(NODE, folder / "node")
+    settings = {
+        "claude": [f"CLAUDE_CODE_EXECUTABLE={program[0]}"],
+        "codex": [f"CODEX_PATH={program[0]}", 'CODEX_CONFIG={"model":"small-1"}'],
+    }
+    main = adapters / acp_peers.ADAPTERS[agent.name].relative_to(acp_peers.MODULES)
+    return ["env", *settings[agent.name], str(folder / "node"), str(main / "dist/index.js")]

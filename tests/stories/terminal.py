@@ -16,16 +16,18 @@ _TOKEN = re.compile(r"(_TOKEN=|API_KEY=|://agent:)[^@\s]+")
 
 @dataclass
 class Session:
-    """One terminal in `folder`. stdout and stderr are merged, in their order; the output is `text`."""
+    """One terminal in `folder`. stdout and stderr are merged, in their order; the output is `text`.
+    `shell`: functions for what is typed."""
 
     folder: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     text: str = ""
+    shell: str = _SHELL
 
     def type(self, line: str, *, code: int = 0, seconds: float = 300) -> str:
         """What the line shows. Raises AssertionError when it ends with another code, TimeoutExpired."""
         done = subprocess.run(
-            ["bash", "-c", _SHELL + line], cwd=self.folder, env={**os.environ, "PYTHONUNBUFFERED": "1", **self.environment},
+            ["bash", "-c", self.shell + line], cwd=self.folder, env={**os.environ, "PYTHONUNBUFFERED": "1", **self.environment},
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=seconds, check=False,
         )  # fmt: skip
         said = done.stdout.decode("utf-8", "replace")
