@@ -42,6 +42,8 @@ class LiveSession:
         self.requests: dict[str, Mapping[str, Any]] = {}
         self.cancelled = False  # the turn under way
         self.ending = ""  # why we end the program
+        self.head = stored.head  # cursor of the newest item that is committed
+        self.ended_turn = stored.turn - (stored.state == "busy")  # the newest, committed
         self.readers = 0  # clients that follow the stream
         self.client_methods = ClientMethods(self)
         self._answers: dict[int, asyncio.Future[Any]] = {}
@@ -132,7 +134,9 @@ class LiveSession:
     async def commit(self, changes: Changes) -> None:
         """With the row of the session; the caller holds the lock."""
         changes.save(self.stored)
+        head, ended = self.stored.head, self.stored.turn - (self.stored.state == "busy")
         await self.environment.store.commit(changes)
+        self.head, self.ended_turn = head, ended
         self.publish()
 
     def append(self, changes: Changes, kind: SessionItemKind, data: Mapping[str, Any]) -> int:

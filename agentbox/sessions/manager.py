@@ -230,17 +230,15 @@ class SessionManager:
         session.readers += follow
         try:
             while True:
-                head = session.stored.head
                 for item in await self.store.items(
                     session.stored.session_id, since, _PAGE, whole=True
                 ):
                     since = item.cursor
                     yield item
-                if since >= session.stored.head:
+                if since >= session.head:
                     if not follow or not session.stored.is_open:
                         return
-                    if head == session.stored.head:
-                        await session.wait()
+                    await session.wait()
         finally:
             session.readers -= follow
 
@@ -359,7 +357,7 @@ class SessionManager:
     async def _wait(self, session: LiveSession, turn: int, wait_s: float) -> PromptResult:
         try:
             async with asyncio.timeout(wait_s):
-                while session.stored.turn == turn and session.stored.state == "busy":
+                while session.ended_turn < turn:
                     await session.wait()
         except TimeoutError:
             return PromptResult(turn=turn)

@@ -93,7 +93,7 @@ async def _enforce_cancel(session: LiveSession, turn: int) -> None:
 async def _wait_end(session: LiveSession, turn: int, seconds: float) -> bool:
     try:
         async with asyncio.timeout(seconds):
-            while session.stored.state == "busy" and session.stored.turn == turn:
+            while session.ended_turn < turn:
                 await session.wait()
     except TimeoutError:
         return False

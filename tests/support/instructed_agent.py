@@ -82,7 +82,9 @@ def do(session, line):
         answer = call("fs/write_text_file", params)
         update(session, json.dumps(answer.get("result", answer.get("error"))) + "\n")
     elif word == "run":
-        made = call("terminal/create", {"sessionId": session, "command": "sh", "args": ["-c", rest]})
+        made = call(
+            "terminal/create", {"sessionId": session, "command": "sh", "args": ["-c", rest]}
+        )
         terminal = {"sessionId": session, "terminalId": made["result"]["terminalId"]}
         status = call("terminal/wait_for_exit", terminal)["result"]
         output = call("terminal/output", terminal)["result"]["output"]
@@ -145,7 +147,12 @@ def main():
                 arrived.notify_all()
         elif method == "initialize":
             capabilities = {"loadSession": LOADS, "promptCapabilities": {"embeddedContext": True}}
-            send({"id": message["id"], "result": {"protocolVersion": 1, "agentCapabilities": capabilities}})
+            send(
+                {
+                    "id": message["id"],
+                    "result": {"protocolVersion": 1, "agentCapabilities": capabilities},
+                }
+            )
         elif method == "session/new":
             send({"id": message["id"], "result": {"sessionId": f"inner-{os.getpid()}"}})
         elif method == "session/load":

@@ -26,9 +26,11 @@ initialize_seconds = 10
 [agents.coder]
 command = ["python3", "{agent}"]
 protocol = "acp"
+max_instances = 8
 [agents.keeper]
 command = ["python3", "{agent}", "--load"]
 protocol = "acp"
+max_instances = 8
 acp.permissions = "allow"
 """
 
