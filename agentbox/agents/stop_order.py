@@ -27,7 +27,11 @@ async def wait_for_requests(
             if not await asyncio.to_thread(_is_box_stopping, paths):
                 return False
             await asyncio.gather(
-                *(runner.wait_for_stop() for runner in list(registry.runners.values()))
+                *(
+                    runner.wait_for_stop()
+                    for runner in list(registry.runners.values())
+                    if runner.entry.kind != "session"  # agent-host suspends them
+                )
             )
     return True
 

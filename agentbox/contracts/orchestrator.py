@@ -13,11 +13,13 @@ from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj, Record, record
 
 CONTRACT_VERSION = "1.2.0"
-AgentState = Literal["starting", "running", "backoff", "stopping", "exited", "failed", "lost"]
+AgentState = Literal[
+    "starting", "running", "backoff", "stopping", "suspended", "exited", "failed", "lost"
+]
 ExitReason = Literal[
     "exit", "signal", "terminated", "timeout", "limit", "lost", "restart-intensity"
 ]
-AgentKind = Literal["agent", "sandbox"]
+AgentKind = Literal["agent", "sandbox", "session"]
 StreamKind = Literal["stdout", "stderr", "state", "exit"]
 Signal = Literal["INT", "TERM", "HUP", "USR1", "USR2", "STOP", "CONT"]
 LIMIT = arguments.PAGE_BOUNDS

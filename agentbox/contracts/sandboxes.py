@@ -35,8 +35,7 @@ ExecReason = Literal["exit", "signal", "timeout", "not-started", "sandbox-over"]
 class NewSandbox(Record):
     """A sandbox to create. `name` is for people; profile, env, limits and labels as of an
     AgentSpec; `env` is that of each program. `ttl_s`: seconds until it ends by itself; None =
-    `sandboxes.ttl_seconds`. `agent`: the table in [agents] that says what its programs may do; keys
-    of that table are omitted then.
+    `sandboxes.ttl_seconds`.
     """
 
     name: Annotated[str, bounded_text(minimum=1, maximum=MAX_NAME)]
@@ -47,7 +46,19 @@ class NewSandbox(Record):
     limits: Limits | None = None
     labels: Mapping[str, str] = field(default_factory=dict)
     ttl_s: Annotated[float | None, number_range(*TTL_SECONDS)] = None
-    agent: str = ""
+
+
+@record
+class SessionSandbox(Record):
+    """The sandbox of a session of `agent`, a table of the manifest that speaks ACP: policy, limits,
+    preset and model budget are those of the table. It has no TTL, and its branch and HOME outlive
+    its processes until it is ended.
+    """
+
+    agent: str
+    name: str
+    env: Mapping[str, str] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @record
@@ -92,8 +103,8 @@ class ExecResult(Record):
 @record
 class Sandbox(Record):
     """`sandbox_id` is an agent id: reviews, events and `GET /v1/agents/{id}` know it by that.
-    `execs`: its programs, the oldest ended ones aside. `branch` as of an AgentInfo, filled in for a
-    single sandbox only.
+    `execs`: its programs, the oldest ended ones aside. `expires_at` is None for that of a session.
+    `branch` as of an AgentInfo, filled in for a single sandbox only.
     """
 
     sandbox_id: str
@@ -101,7 +112,7 @@ class Sandbox(Record):
     profile: str
     state: AgentState
     created_at: datetime
-    expires_at: datetime
+    expires_at: datetime | None
     labels: Mapping[str, str] = field(default_factory=dict)
     execs: tuple[ExecInfo, ...] = ()
     exit: ExitRecord | None = None

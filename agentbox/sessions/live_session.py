@@ -5,10 +5,13 @@ one commit.
 import asyncio
 import json
 from collections.abc import Coroutine, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import structlog
 
+from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.context import CallContext
 from agentbox.contracts.sessions import SessionItem, SessionItemKind, SessionState
 from agentbox.core import clock
 from agentbox.core.background.tasks import log_failures
@@ -72,6 +75,11 @@ class LiveSession:
     def has_client(self) -> bool:
         """Whether somebody could answer a question."""
         return self.readers > 0 or self.environment.editors.have_open(self.stored.session_id)
+
+    def as_caller(self) -> AbstractContextManager[CallContext]:
+        """Calls act for whom it belongs to."""
+        owner = self.stored.principal
+        return context.as_caller(CallContext(principal=owner, session_id=self.stored.session_id))
 
     def make_program(self) -> AgentProgram:
         """The program of this generation, not yet started or attached."""

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from agentbox.contracts.sandboxes import NewSandbox
+from agentbox.contracts.sandboxes import SessionSandbox
 from agentbox.contracts.sessions import WORKSPACE
 from agentbox.core.slot_errors import AdapterError, AgentEnded
 from agentbox.sessions import protocol
@@ -29,14 +29,15 @@ async def create(session: LiveSession) -> None:
     AcpTimeout, AcpInvalid, AgentEnded; the session has failed then."""
     stored = session.stored
     try:
-        sandbox = await session.environment.host.create_sandbox(
-            NewSandbox(
-                name=stored.name or stored.session_id,
-                agent=stored.agent,
-                labels={**stored.labels, "session": stored.session_id},
-            ),
-            request_id=stored.session_id,
-        )
+        with session.as_caller():
+            sandbox = await session.environment.host.create_session_sandbox(
+                SessionSandbox(
+                    agent=stored.agent,
+                    name=stored.name or stored.session_id,
+                    labels={**stored.labels, "session": stored.session_id},
+                ),
+                request_id=stored.session_id,
+            )
         stored.sandbox_id = sandbox.sandbox_id
         await _launch(session, native=False)
     except AdapterError as error:
@@ -49,7 +50,8 @@ async def resume(session: LiveSession) -> None:
     stored = session.stored
     how = session.agent.acp.resume
     try:
-        await session.environment.host.reopen_sandbox(stored.sandbox_id)
+        with session.as_caller():
+            await session.environment.host.resume_sandbox(stored.sandbox_id)
         await _launch(session, native=how in ("auto", "native", "never"))
     except AdapterError as error:
         await _stop(session)

@@ -160,7 +160,9 @@ def place_acp(agent: Agent, folder: Path) -> list[str]:
         return ["env", 'OPENCODE_CONFIG_CONTENT={"model":"openai/gpt-5"}', *program, "acp"]
     acp_peers.install()
     adapters = folder / "adapters"
-    shutil.copytree(acp_peers.MODULES, adapters, symlinks=True, ignore=shutil.ignore_patterns("acpx"))
+    shutil.copytree(
+        acp_peers.MODULES, adapters, symlinks=True, ignore=shutil.ignore_patterns("acpx")
+    )
     shutil.copy2(NODE, folder / "node")
     settings = {
         "claude": [f"CLAUDE_CODE_EXECUTABLE={program[0]}"],

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+from agentbox.adapters.orchestrator.caller_params import current_caller
 from agentbox.client.agent_host.operation_calls import agent_host_client
 from agentbox.client.agent_host.program_connection import ProgramConnection
 from agentbox.core.ids import uuid7
@@ -62,7 +63,7 @@ def sessions_config(box: AgentHostBox) -> SessionsConfig:
 @contextlib.asynccontextmanager
 async def open_manager(box: AgentHostBox, directory: Path) -> AsyncIterator[SessionManager]:
     """Session-host's parts over its own connection to agent-host."""
-    connection = ProgramConnection(box.paths, SESSION_HOST, dict)
+    connection = ProgramConnection(box.paths, SESSION_HOST, current_caller)
     await connection.open()
     store = SessionStore(directory)
     await store.open()

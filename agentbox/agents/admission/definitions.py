@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agentbox.adapters.orchestrator.spec_checks import check_program
 from agentbox.agents.admission.draft import TASK_PREFIX, AdmissionInputs, Draft
-from agentbox.contracts.orchestrator import AgentSpec
+from agentbox.contracts.orchestrator import AgentKind, AgentSpec
 from agentbox.core.slot_errors import PermissionDenied, SpawnError
 from agentbox.manifest.tables.agents import AgentTable
 from agentbox.plan.tables import AgentPlan
@@ -24,8 +24,11 @@ def resolve_definition(draft: Draft, inputs: AdmissionInputs) -> Draft:
     table = inputs.config.agents.get(draft.spec.agent)
     if table is None:
         return replace(draft, spec=_ad_hoc_spec(draft, inputs))
+    _check_protocol(draft.spec, table, inputs.kind)
     single_run = inputs.once or draft.requester.request_id.startswith(TASK_PREFIX)
     spec = _spec_of_table(draft, table, single_run=single_run)
+    if inputs.kind == "session":
+        spec = replace(spec, argv=(), stdin="null", restart="never")
     return replace(draft, spec=spec, table=table, ceiling=table.limits)
 
 
@@ -67,6 +70,21 @@ def _spec_of_table(draft: Draft, table: AgentPlan, *, single_run: bool) -> Agent
         restart=spec.restart if single_run else _restart(spec, table),
         stdin="pipe" if table.protocol == "stdio" and not single_run else spec.stdin,
     )
+
+
+def _check_protocol(spec: AgentSpec, table: AgentPlan, kind: AgentKind) -> None:
+    """An agent that speaks ACP runs in sessions, and no other one does."""
+    if (table.protocol == "acp") != (kind == "session"):
+        reason = (
+            f'agents.{spec.agent}.protocol is not "acp"'
+            if kind == "session"
+            else "it speaks ACP, and runs in sessions"
+        )
+        raise SpawnError(
+            f"cannot start {spec.name}: {reason}",
+            hint="agentbox session new" if kind != "session" else "name another agent",
+            stage="agent",
+        )
 
 
 def _overridden_fields(spec: AgentSpec, table: AgentPlan) -> Iterator[str]:

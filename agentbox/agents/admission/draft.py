@@ -77,8 +77,8 @@ class HostUsage:
 @dataclass(frozen=True, kw_only=True)
 class AdmissionInputs:
     """Everything that decides beside spec and requester. `now` in Unix seconds; `once`: the agent
-    is a one-shot run; `kind`: a sandbox has no program; `parent` is None if the spec names none, or
-    one that does not exist."""
+    is a one-shot run; `kind`: only an agent has a program; `parent` is None if the spec names none,
+    or one that does not exist."""
 
     config: HostConfig
     now: float

@@ -44,10 +44,10 @@ def check_capacity(draft: Draft, inputs: AdmissionInputs) -> Draft:
         raise _box_is_full("pids", "box_tasks", running, capacity)
     max_exec = config.sandboxes.max_exec
     capacity = (usage.open_files - FILES) // FILES_PER_AGENT
-    further = max_exec if inputs.kind == "sandbox" else 0  # each program has files like an agent
+    further = max_exec if inputs.kind != "agent" else 0  # each program has files like an agent
     if running + usage.sandboxes * max_exec + further >= capacity:
         raise _box_is_full("nofile", "nofile", running, max(0, capacity))
-    if inputs.kind == "sandbox" and usage.sandboxes >= config.sandboxes.max:
+    if inputs.kind != "agent" and usage.sandboxes >= config.sandboxes.max:
         raise QuotaExceeded(
             f"cannot create another sandbox: sandboxes.max is {config.sandboxes.max}",
             hint="end one, or raise it in agentbox.toml",
@@ -58,7 +58,8 @@ def check_capacity(draft: Draft, inputs: AdmissionInputs) -> Draft:
         )
     _check_disk(usage)
     instances = usage.running.get(draft.spec.agent, 0)
-    if draft.table is not None and instances >= draft.table.max_instances:
+    is_counted = draft.table is not None and inputs.kind == "agent"  # acp.max_sessions: sessions
+    if draft.table is not None and is_counted and instances >= draft.table.max_instances:
         raise _too_many_instances(draft.spec.agent, instances, draft.table.max_instances)
     return draft
 

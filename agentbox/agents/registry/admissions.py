@@ -12,6 +12,7 @@ from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.states.state import StoredState
 from agentbox.contracts.orchestrator import AgentKind, AgentSpec
 from agentbox.core.ids import new_trace_id, uuid7
+from agentbox.policy.rights.renewal import without_revoked
 
 
 def admit_agent(
@@ -47,6 +48,20 @@ def admit_agent(
     return entry, state
 
 
+def admit_again(host: HostState, entry: AgentRecord, requester: Requester) -> None:
+    """Give a suspended agent the rights and limits of now, without what was revoked. Raises as
+    `admit_agent`, and changes nothing then."""
+    spec = AgentSpec(
+        name=entry.spec.name,
+        agent=entry.grant_set.agent,
+        env=entry.spec.env,
+        labels=entry.spec.labels,
+    )
+    draft = admit(spec, requester, gather_inputs(host, spec, once=False, kind=entry.kind))
+    entry.spec, entry.limits = draft.spec, draft.limits
+    entry.grant_set = without_revoked(draft.grant_set, entry.grant_set)
+
+
 def gather_inputs(
     host: HostState, spec: AgentSpec, *, once: bool, kind: AgentKind = "agent"
 ) -> AdmissionInputs:
@@ -79,10 +94,12 @@ def _parent(entry: AgentRecord) -> Parent:
 
 def _usage(host: HostState) -> HostUsage:
     disk = os.statvfs(host.config.paths.state)
-    running = [entry for entry in host.entries.values() if not entry.over]
+    running = [
+        entry for entry in host.entries.values() if not entry.over and entry.state != "suspended"
+    ]
     return HostUsage(
         running=Counter(entry.grant_set.agent for entry in running),
-        sandboxes=sum(entry.kind == "sandbox" for entry in running),
+        sandboxes=sum(entry.kind != "agent" for entry in running),
         open_files=resource.getrlimit(resource.RLIMIT_NOFILE)[0],
         disk_free=disk.f_bavail * disk.f_frsize,
         disk_size=disk.f_blocks * disk.f_frsize,

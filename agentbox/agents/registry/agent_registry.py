@@ -4,6 +4,7 @@ import asyncio
 import signal
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import structlog
 from agentbox.adapters.runtime.adapter import Page
 from agentbox.agents.admission.admit import Requester
 from agentbox.agents.authorization.revoker import GrantRevoker
-from agentbox.agents.registry.admissions import admit_agent
+from agentbox.agents.registry.admissions import admit_again, admit_agent
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.listing import build_page
@@ -61,7 +62,7 @@ class AgentRegistry:
             self.streams[entry.agent_id] = StreamLog.recover(
                 self._stream_dir(entry.agent_id), *_retention(entry)
             )
-            self.streams[entry.agent_id].closed = entry.over
+            self.streams[entry.agent_id].closed = entry.over or entry.state == "suspended"
         self._requests.update(await self.host.store.requests())
         await self.host.states.load()
 
@@ -116,6 +117,13 @@ class AgentRegistry:
         runner = self.runners.get(entry.agent_id)
         if runner is not None:
             await runner.end(self.host.config.grace_seconds if grace is None else grace)
+        if entry.state == "suspended":
+            if (runner := self.runners.get(entry.agent_id)) is None:
+                entry.stop_requested = True
+                entry.exit = replace(entry.exit or exits.lost_exit(), reason="terminated")
+                self.resume(entry)
+                runner = self.runners[entry.agent_id]
+            await asyncio.shield(runner.done)
         return entry.exit or exits.lost_exit()
 
     def attachable_runner(self, handle: AgentHandle) -> AgentRunner:
@@ -140,7 +148,12 @@ class AgentRegistry:
     async def close(self) -> None:
         """End every agent, with the grace of the slot or LAST_GRACE, whichever is shorter."""
         grace = min(self.host.config.grace_seconds, SHUTDOWN_GRACE)
-        await asyncio.gather(*(runner.end(grace) for runner in self.runners.values()))
+        await asyncio.gather(
+            *(
+                runner.suspend(grace) if runner.entry.kind == "session" else runner.end(grace)
+                for runner in self.runners.values()
+            )
+        )
         while self._cleanups:
             await asyncio.wait(self._cleanups)
         await self.host.denials.flush()
@@ -152,6 +165,44 @@ class AgentRegistry:
         )
         runner.resume()
 
+    async def suspend(self, entry: AgentRecord, grace: float | None) -> None:
+        """Of a session; continues if the caller is cancelled."""
+        if (runner := self.runners.get(entry.agent_id)) is not None:
+            await runner.suspend(self.host.config.grace_seconds if grace is None else grace)
+
+    async def start_again(
+        self, entry: AgentRecord, requester: Requester, on_created: Callable[[AgentRunner], None]
+    ) -> None:
+        """One more generation of a suspended session, with the rights of now; nothing if it runs.
+        `on_created` is called before the start. Raises as `spawn`."""
+        while (runner := self.runners.get(entry.agent_id)) is not None:
+            if runner.sandbox is not None:
+                return
+            await asyncio.shield(runner.done)
+        self._check_open()
+        admit_again(self.host, entry, requester)
+        stream = self.streams[entry.agent_id]
+        stream.reopen()
+        runner = self.runners[entry.agent_id] = AgentRunner(self.host, entry, stream)
+        on_created(runner)
+        try:
+            await runner.start_again()
+            self.revoker.watch(entry)
+        except BaseException:
+            self.runners.pop(entry.agent_id)
+            stream.close()
+            runner.done.set_result(None)
+            raise
+
+    def _check_open(self) -> None:
+        if self.closing:
+            raise SlotUnavailable(
+                "cannot start another agent: agent-host is shutting down",
+                slot="orchestrator",
+                impl="local-process",
+                since=None,
+            )
+
     async def _create(
         self,
         spec: AgentSpec,
@@ -162,13 +213,7 @@ class AgentRegistry:
         stdin: bytes | None,
         attached: bool,
     ) -> AgentHandle:
-        if self.closing:
-            raise SlotUnavailable(
-                "cannot start another agent: agent-host is shutting down",
-                slot="orchestrator",
-                impl="local-process",
-                since=None,
-            )
+        self._check_open()
         entry, state = admit_agent(self.host, spec, requester, once=once, kind=kind)
         self.entries[entry.agent_id] = entry
         stream = self.streams[entry.agent_id] = StreamLog(
@@ -244,6 +289,8 @@ class AgentRegistry:
     def _on_ended(self, entry: AgentRecord, directory: Path) -> None:
         self.host.denials.discard(entry.agent_id)
         self.runners.pop(entry.agent_id, None)
+        if not entry.over:  # suspended: its directories stay
+            return
         cleanup = asyncio.create_task(self._clean_up(directory))
         self._cleanups.add(cleanup)
         cleanup.add_done_callback(self._cleanups.discard)

@@ -73,10 +73,10 @@ def remove_private_dirs(registry: AgentRegistry, config: HostConfig) -> None:
 
 def resume_agents(registry: AgentRegistry) -> None:
     """Agents that were running get the exit that readers of their stream have seen, else become
-    `lost`; then their restart policy applies. An agent with a damaged ancestor is not restarted:
-    its rights are unknown."""
+    `lost`; then their restart policy applies, and sessions are suspended. An agent with a damaged
+    ancestor is not restarted: its rights are unknown."""
     for entry in list(registry.entries.values()):
-        if entry.over:
+        if entry.over or entry.state == "suspended":
             continue
         entry.pid = None
         if entry.state != "backoff" or entry.exit is None:

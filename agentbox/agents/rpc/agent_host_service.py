@@ -23,7 +23,7 @@ from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.contracts.agent_host.denials import DenialCounts
 from agentbox.contracts.orchestrator import Signal
 from agentbox.contracts.review_commits import CommitsFileName
-from agentbox.contracts.sandboxes import ExecResult, FileChunk, NewSandbox, Sandbox
+from agentbox.contracts.sandboxes import ExecResult, FileChunk, NewSandbox, Sandbox, SessionSandbox
 from agentbox.core.records.page import Page
 from agentbox.core.slot_errors import PermissionDenied
 from agentbox.policy.patterns.scopes import Scope
@@ -136,6 +136,19 @@ class AgentHostService:
     async def create_sandbox(self, sandbox: NewSandbox, *, request_id: str) -> Sandbox:
         return await self._sandboxes.create(sandbox, make_requester(request_id))
 
+    async def create_session_sandbox(self, sandbox: SessionSandbox, *, request_id: str) -> Sandbox:
+        return await self._sandboxes.create_of_session(sandbox, make_requester(request_id))
+
+    async def suspend_sandbox(self, sandbox_id: str, *, grace_s: float | None) -> Sandbox:
+        """Continues if the caller is cancelled."""
+        suspending = self._sandboxes.suspend(sandbox_id, grace_s)
+        return await asyncio.shield(asyncio.create_task(suspending))
+
+    async def resume_sandbox(self, sandbox_id: str) -> Sandbox:
+        """Continues if the caller is cancelled."""
+        resuming = self._sandboxes.resume(sandbox_id, make_requester(f"resume:{sandbox_id}"))
+        return await asyncio.shield(asyncio.create_task(resuming))
+
     async def list_sandboxes(self, *, limit: int, cursor: str | None) -> Page[Sandbox]:
         return self._sandboxes.page(limit, cursor, self._is_visible)
 
@@ -145,9 +158,6 @@ class AgentHostService:
     async def end_sandbox(self, sandbox_id: str, *, grace_s: float | None) -> Sandbox:
         """Continues if the caller is cancelled."""
         return await asyncio.shield(asyncio.create_task(self._sandboxes.end(sandbox_id, grace_s)))
-
-    async def reopen_sandbox(self, sandbox_id: str) -> None:
-        await self._sandboxes.reopen(sandbox_id)
 
     async def exec_sandbox(
         self,

@@ -28,7 +28,6 @@ _SANDBOXES: Final = (
     "list_sandboxes",
     "get_sandbox",
     "end_sandbox",
-    "reopen_sandbox",
     "exec_sandbox",
     "stream_exec",
     "signal_exec",
@@ -38,12 +37,13 @@ _SANDBOXES: Final = (
     "write_sandbox_file",
     "remove_sandbox_file",
 )
+_SESSIONS: Final = ("create_session_sandbox", "suspend_sandbox", "resume_sandbox")
 _REVIEWS: Final = ("list_reviews", "show_review", "commit_review", "discard_review")
 _APPROVALS: Final = ("list_approvals", "get_approval", "decide_approval", "watch_approvals")
 
 # Operations of `AgentHost` by program. A program with a row gets a token.
 OPERATIONS: Final[Mapping[str, tuple[str, ...]]] = {
-    SESSION_HOST: (*_SANDBOXES, *_REVIEWS, *_APPROVALS),
+    SESSION_HOST: (*_SANDBOXES, *_SESSIONS, *_REVIEWS, *_APPROVALS),
     MCP_HOST: _SANDBOXES,
 }
 METHODS: Final[Mapping[str, frozenset[str]]] = {

@@ -51,6 +51,7 @@ class AgentRunner:
         self._grace = host.config.grace_seconds
         self._task: asyncio.Task[None] | None = None
         self._feeding: asyncio.Task[None] | None = None
+        self._suspending = False
         self._revoked = False  # a right was revoked that the kernel still enforces
 
     async def start(self) -> None:
@@ -65,7 +66,8 @@ class AgentRunner:
     @property
     def sandbox(self) -> OpenSandbox | None:
         """What programs are started in; None if it has ended or is about to."""
-        is_over = self._process is None or self._stop.is_set() or self._revoked
+        is_over = self._process is None or self._stop.is_set()
+        is_over = is_over or self._suspending or self._revoked
         return None if is_over else self._opened
 
     def detach(self) -> None:
@@ -92,6 +94,26 @@ class AgentRunner:
         if self._process is not None and self.entry.state == "running":
             self._set_state("stopping")
         if self._process is not None:
+            self._process.end(grace)
+        await asyncio.shield(self.done)
+
+    async def start_again(self) -> None:
+        """One more generation of a suspended agent. Raises SpawnError; then it is suspended as
+        before."""
+        self.entry.generation += 1
+        self._set_state("starting")
+        try:
+            await self._spawn("agent.resumed")
+        except BaseException:
+            self._set_state("suspended")
+            raise
+        self._task = asyncio.create_task(self._run(), name=f"agent-{self.entry.agent_id}")
+
+    async def suspend(self, grace: float) -> None:
+        """End the tree of a session, which can be started again; return when no process runs."""
+        self._suspending = True
+        if self._process is not None:
+            self._set_state("stopping")
             self._process.end(grace)
         await asyncio.shield(self.done)
 
@@ -150,7 +172,7 @@ class AgentRunner:
         entry.start_ticks, entry.started_at = started.start_ticks, clock.now()
         entry.isolation = report(launch, started.measured) if started.measured else {}
         self._set_state("running", pid=entry.pid)
-        if self._stop.is_set() or self._revoked:  # requested during the start
+        if self._stop.is_set() or self._suspending or self._revoked:  # requested during the start
             process.end(self._grace)
         await self.host.save(
             entry,
@@ -184,7 +206,11 @@ class AgentRunner:
         self._limits.end(ended.breach, timeout=ended.cause == "timeout")
 
     async def _next_generation(self) -> bool:
-        """Restart after an end if the policy permits. True once the next generation runs."""
+        """Restart after an end if the policy permits. True once the next generation runs. A session
+        is suspended instead."""
+        if self.entry.kind == "session" and not self.entry.stop_requested:
+            await self._record_suspension()
+            return False
         while (delay := self._restart_delay()) is not None:
             await self._record_end(delay)
             if await self._stopped_within(delay / self.host.config.clock_scale):
@@ -261,6 +287,15 @@ class AgentRunner:
             event_type, exit=end.to_wire(), state=entry.state, quiet=deepcopy(entry.quiet)
         )
         await self.host.save(entry, *pending, exit_event)
+
+    async def _record_suspension(self) -> None:
+        entry, end = self.entry, self._exit_record()
+        self._set_state("suspended")
+        self.output.append_item("exit", end.to_wire())
+        entry.exit_pending = False
+        pending, self._pending_events = self._pending_events, []
+        suspended = self._lifecycle_event("agent.suspended", exit=end.to_wire())
+        await self.host.save(entry, *pending, suspended)
 
     def _finish(self) -> None:
         self._stop.set()

@@ -9,6 +9,7 @@ from datetime import timedelta
 from pathlib import Path
 
 from agentbox.adapters.orchestrator.spec_checks import check_form
+from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Page
 from agentbox.agents.admission.admit import Requester
 from agentbox.agents.errors import invalid
@@ -28,9 +29,16 @@ from agentbox.contracts.orchestrator import (
     AgentSpec,
     Signal,
 )
-from agentbox.contracts.sandboxes import MAX_NAME, TTL_SECONDS, ExecResult, NewSandbox, Sandbox
+from agentbox.contracts.sandboxes import (
+    MAX_NAME,
+    TTL_SECONDS,
+    ExecResult,
+    NewSandbox,
+    Sandbox,
+    SessionSandbox,
+)
 from agentbox.core import clock
-from agentbox.core.slot_errors import NotFound
+from agentbox.core.slot_errors import NotFound, invalid_transition
 
 _UPLOAD = re.compile("[A-Za-z0-9-]{1,64}")
 
@@ -41,6 +49,7 @@ class SandboxManager:
     def __init__(self, registry: AgentRegistry) -> None:
         self._registry = registry
         self._programs: dict[str, SandboxPrograms] = {}  # by agent id
+        self._changing: dict[str, asyncio.Lock] = {}  # by agent id
 
     async def create(self, sandbox: NewSandbox, requester: Requester) -> Sandbox:
         """Raises what spawning an agent raises."""
@@ -54,16 +63,44 @@ class SandboxManager:
             env=sandbox.env,
             labels=sandbox.labels,
             limits=replace(sandbox.limits or DEFAULT, wall_seconds=self._ttl(sandbox)),
-            agent=sandbox.agent,
         )
         handle = await self._registry.spawn(
             spec, requester, kind="sandbox", on_created=self._on_created
         )
         return self._describe(self._entry(handle.agent_id))
 
-    async def reopen(self, sandbox_id: str) -> None:
-        """Raises NotFound, SandboxOver."""
-        self._of(sandbox_id).roots()
+    async def create_of_session(self, sandbox: SessionSandbox, requester: Requester) -> Sandbox:
+        """Raises what spawning an agent raises."""
+        if not 0 < len(sandbox.name) <= MAX_NAME:
+            raise invalid("/name", f"must have 1 to {MAX_NAME} characters")
+        spec = AgentSpec(
+            name=sandbox.name, agent=sandbox.agent, env=sandbox.env, labels=sandbox.labels
+        )
+        handle = await self._registry.spawn(
+            spec, requester, kind="session", on_created=self._on_created
+        )
+        return self._describe(self._entry(handle.agent_id))
+
+    async def suspend(self, sandbox_id: str, grace_s: float | None) -> Sandbox:
+        """Returns when no process of it is left. Raises NotFound, SandboxOver, InvalidTransition,
+        ValidationError."""
+        entry = self._session_entry(sandbox_id, "suspended")
+        if grace_s is not None and not 0 <= grace_s <= MAX_GRACE:
+            raise invalid("/grace_s", f"must be from 0 to {MAX_GRACE:g}")
+        async with self._changing.setdefault(sandbox_id, asyncio.Lock()):
+            await self._registry.suspend(entry, grace_s)
+            await self._of(sandbox_id).close()
+        return self.get(sandbox_id)
+
+    async def resume(self, sandbox_id: str, requester: Requester) -> Sandbox:
+        """One more generation of a suspended one; one call at a time starts it. Raises as
+        `suspend`, and what spawning an agent raises."""
+        entry = self._session_entry(sandbox_id, "resumed")
+        async with self._changing.setdefault(sandbox_id, asyncio.Lock()):
+            if entry.state == "suspended":
+                await self._of(sandbox_id).close()  # that of the generation before
+            await self._registry.start_again(entry, requester, self._on_created_again)
+        return self.get(sandbox_id)
 
     def page(
         self,
@@ -71,11 +108,13 @@ class SandboxManager:
         cursor: str | None,
         is_visible: Callable[[str], bool] = lambda sandbox_id: True,
     ) -> Page[Sandbox]:
-        """In order of id, which is the order of creation; only those that are visible."""
+        """In order of id, which is the order of creation; only those that are visible: those of
+        sessions to their program alone."""
+        kinds = ("sandbox", "session") if context.current().program else ("sandbox",)
         entries = (
             entry
             for entry in self._registry.entries.values()
-            if entry.kind == "sandbox" and is_visible(entry.agent_id)
+            if entry.kind in kinds and is_visible(entry.agent_id)
         )
         return select_page(entries, self._describe, limit, cursor)
 
@@ -166,8 +205,28 @@ class SandboxManager:
     def _on_created(self, runner: AgentRunner) -> None:
         agent_id, known = runner.entry.agent_id, self._registry.entries
         self._programs = {id: one for id, one in self._programs.items() if id in known}
+        self._changing = {id: lock for id, lock in self._changing.items() if id in known}
         programs = self._programs[agent_id] = self._make(runner.entry, runner)
-        runner.done.add_done_callback(lambda _: asyncio.ensure_future(programs.close()))
+        runner.done.add_done_callback(lambda _: asyncio.ensure_future(programs.close(runner)))
+
+    def _on_created_again(self, runner: AgentRunner) -> None:
+        programs = self._of(runner.entry.agent_id)
+        programs.open(runner)
+        runner.done.add_done_callback(lambda _: asyncio.ensure_future(programs.close(runner)))
+
+    def _session_entry(self, sandbox_id: str, target: str) -> AgentRecord:
+        """Raises NotFound, SandboxOver, InvalidTransition."""
+        entry = self._entry(sandbox_id)
+        if entry.over:
+            raise self._of(sandbox_id).over()
+        if entry.kind != "session":
+            raise invalid_transition(
+                f"sandbox {sandbox_id} cannot be {target}: it is not that of a session",
+                sandbox_id,
+                from_state=entry.state,
+                to_state=target,
+            )
+        return entry
 
     def _make(self, entry: AgentRecord, runner: AgentRunner | None) -> SandboxPrograms:
         directory = self._registry.streams[entry.agent_id].directory / "exec"
@@ -175,7 +234,7 @@ class SandboxManager:
 
     def _entry(self, sandbox_id: str) -> AgentRecord:
         entry = self._registry.entries.get(sandbox_id)
-        if entry is None or entry.kind != "sandbox":
+        if entry is None or entry.kind == "agent":
             raise NotFound(f"cannot find sandbox {sandbox_id}", resource="sandbox", id=sandbox_id)
         return entry
 
@@ -195,7 +254,9 @@ class SandboxManager:
             profile=entry.spec.profile,
             state=entry.state,
             created_at=created,
-            expires_at=created + timedelta(seconds=entry.limits.wall_seconds or 0),
+            expires_at=created + timedelta(seconds=entry.limits.wall_seconds or 0)
+            if entry.kind == "sandbox"
+            else None,
             labels=entry.spec.labels,
             execs=self._of(entry.agent_id).infos(),
             exit=None if entry.exit_pending else entry.exit,

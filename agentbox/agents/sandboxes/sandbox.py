@@ -50,6 +50,7 @@ class SandboxPrograms:
             return
         numbers = (int(one.name) for one in self._directory.iterdir() if one.name.isdecimal())
         for n in sorted(numbers):
+            self._last = n
             if (run := ExecRun.recover(self._directory / str(n))) is not None:
                 self._execs[n] = run
 
@@ -145,20 +146,34 @@ class SandboxPrograms:
             path.unlink(missing_ok=True)
         return directory / upload
 
-    async def close(self) -> None:
-        """The sandbox has ended: so have its programs. Returns when their ends are stored."""
-        while self._tasks:
+    def open(self, runner: AgentRunner) -> None:
+        """The sandbox runs again. `close` has returned since it ended."""
+        self._runner, self._confinements = runner, ProgramConfinements()
+
+    async def close(self, runner: AgentRunner | None = None) -> None:
+        """The sandbox has ended: so have its programs. Returns when their ends are stored. Does
+        nothing if it runs again, with another runner than `runner`."""
+        while self._tasks and self._is_current(runner):
             await asyncio.wait(self._tasks)
+        if not self._is_current(runner):
+            return
         for run in self._execs.values():
             run.close()
         self._runner = None
         shutil.rmtree(self._directory.parent / "uploads", ignore_errors=True)
 
+    def _is_current(self, runner: AgentRunner | None) -> bool:
+        return runner is None or self._runner in (None, runner)
+
     def over(self) -> SandboxOver:
         """The error of a call that needs a running sandbox."""
+        is_suspended = self._entry.state == "suspended"
         return SandboxOver(
-            f"cannot use sandbox {self._entry.agent_id}: it has ended",
-            hint="create another one; `agentbox review` has its changes",
+            f"cannot use sandbox {self._entry.agent_id}: it "
+            f"{'is suspended' if is_suspended else 'has ended'}",
+            hint="resume its session"
+            if is_suspended
+            else "create another one; `agentbox review` has its changes",
             id=self._entry.agent_id,
         )
 

@@ -131,7 +131,9 @@ class Drain:
     async def _end_others(self, task_agents: frozenset[str], grace: float) -> None:
         try:
             living = [
-                agent.handle for agent in await self._list_agents() if agent.state not in ENDED
+                agent.handle
+                for agent in await self._list_agents()
+                if agent.state not in ENDED and agent.kind != "session"  # agent-host suspends them
             ]
         except AdapterError as error:
             _log.warning("agents not listed", reason=error.message)

@@ -10,7 +10,13 @@ from agentbox.contracts.approvals import Approval
 from agentbox.contracts.orchestrator import Signal, StreamItem
 from agentbox.contracts.review_commits import CommitsChunk, CommitsFileName, CommitsPage
 from agentbox.contracts.reviews import Committed, Discarded, ReviewPage, ReviewSummary
-from agentbox.contracts.sandboxes import ExecResult, FileChunk, NewSandbox, Sandbox
+from agentbox.contracts.sandboxes import (
+    ExecResult,
+    FileChunk,
+    NewSandbox,
+    Sandbox,
+    SessionSandbox,
+)
 from agentbox.contracts.states import State
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj
@@ -127,6 +133,20 @@ class AgentHost(Protocol):
         """Repeated calls return the same sandbox. Raises what spawning an agent raises."""
         ...
 
+    async def create_session_sandbox(self, sandbox: SessionSandbox, *, request_id: str) -> Sandbox:
+        """Repeated calls return the same sandbox. Raises what spawning an agent raises."""
+        ...
+
+    async def suspend_sandbox(self, sandbox_id: str, *, grace_s: float | None) -> Sandbox:
+        """Of a session: returns when no process of it is left. Branch, HOME and grants stay.
+        Idempotent. Raises NotFound, SandboxOver, and InvalidTransition for another sandbox."""
+        ...
+
+    async def resume_sandbox(self, sandbox_id: str) -> Sandbox:
+        """One more generation of a suspended one, with the rights of now, without what was revoked.
+        Idempotent. Raises as `suspend_sandbox`, and what spawning an agent raises."""
+        ...
+
     async def list_sandboxes(self, *, limit: int, cursor: str | None) -> Page[Sandbox]:
         """Oldest first."""
         ...
@@ -138,10 +158,6 @@ class AgentHost(Protocol):
     async def end_sandbox(self, sandbox_id: str, *, grace_s: float | None) -> Sandbox:
         """Returns when no process of it is left and its branch is sealed. Idempotent. Raises
         NotFound."""
-        ...
-
-    async def reopen_sandbox(self, sandbox_id: str) -> None:
-        """A sandbox that runs stays as it is. Raises NotFound, and SandboxOver if it has ended."""
         ...
 
     async def exec_sandbox(

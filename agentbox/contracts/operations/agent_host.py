@@ -61,6 +61,27 @@ AGENT_HOST = Resource(
             deadline_s=_SANDBOX_SECONDS,
             caller=_CALLER,
         ),
+        write(
+            "create_session_sandbox",
+            rpc="sandbox.create_session",
+            capability="sandboxes",
+            deadline_s=_SANDBOX_SECONDS,
+            caller=_CALLER,
+        ),
+        write(
+            "suspend_sandbox",
+            rpc="sandbox.suspend",
+            capability="sandboxes",
+            deadline_s=_SANDBOX_SECONDS,
+            deadline_from="grace_s",
+        ),
+        write(
+            "resume_sandbox",
+            rpc="sandbox.resume",
+            capability="sandboxes",
+            deadline_s=_SANDBOX_SECONDS,
+            caller=_CALLER,
+        ),
         read("list_sandboxes", rpc="sandbox.list", capability="sandboxes"),
         read("get_sandbox", rpc="sandbox.get", capability="sandboxes"),
         write(
@@ -69,12 +90,6 @@ AGENT_HOST = Resource(
             capability="sandboxes",
             deadline_s=_SANDBOX_SECONDS,
             deadline_from="grace_s",
-        ),
-        write(
-            "reopen_sandbox",
-            rpc="sandbox.reopen",
-            capability="sandboxes",
-            deadline_s=_SANDBOX_SECONDS,
         ),
         write(
             "exec_sandbox",

@@ -22,7 +22,16 @@ if TYPE_CHECKING:
     from agentbox.contracts.orchestrator import AgentInfo
 
 _CHUNK = 64 << 10
-_STATES = ("starting", "running", "backoff", "stopping", "exited", "failed", "lost")
+_STATES = (
+    "starting",
+    "running",
+    "backoff",
+    "stopping",
+    "suspended",
+    "exited",
+    "failed",
+    "lost",
+)
 
 
 @click.group(name="agent")

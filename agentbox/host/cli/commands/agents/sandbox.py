@@ -278,8 +278,8 @@ def _split_path(argument: str) -> tuple[str, str]:
 
 def _format(sandbox: Sandbox) -> str:
     running = sum(program.exit is None for program in sandbox.execs)
-    expires = clock.to_wire(sandbox.expires_at)[:19]
+    expires = clock.to_wire(sandbox.expires_at)[:19] if sandbox.expires_at else "-"
     return (
-        f"{sandbox.sandbox_id}  {sandbox.state:<9} {expires}  {running:>3}  "
+        f"{sandbox.sandbox_id}  {sandbox.state:<9} {expires:<19}  {running:>3}  "
         f"{escape_invisible(sandbox.profile):<12} {escape_invisible(sandbox.name)}"
     )
