@@ -25,7 +25,7 @@ from agentbox.contracts.agent_host.rpc import RpcMethod, rpc_method, rpc_methods
 from agentbox.contracts.operations.agent_host import AGENT_HOST
 from agentbox.contracts.operations.agents import AGENTS
 from agentbox.contracts.orchestrator import AgentFilter, AgentHandle, AgentSpec
-from agentbox.contracts.sandboxes import NewSandbox
+from agentbox.contracts.sandboxes import NewSandbox, SessionSandbox
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import JsonObj, to_json
 from agentbox.core.slot_errors import AdapterDisabled, SlotUnavailable, ValidationError
@@ -39,13 +39,13 @@ SPEC = AgentSpec(name="one", argv=("true",))
 SAMPLES: Mapping[Any, Any] = {
     str: "text", int: 3, float: 1.5, bool: True, bytes: b"\x00a", JsonObj: {"a": [1]}, AgentSpec: SPEC,
     AgentFilter: AgentFilter(state="running"), AgentHandle: AgentHandle(agent_id="one", generation=2),
-    NewSandbox: NewSandbox(name="lab"), tuple[str, ...]: ("true", "x"), Mapping[str, str]: {"a": "b"},
+    NewSandbox: NewSandbox(name="lab"), SessionSandbox: SessionSandbox(agent="coder", name="lab"), tuple[str, ...]: ("true", "x"), Mapping[str, str]: {"a": "b"},
 }  # fmt: skip
 WRONG: Mapping[Any, tuple[Any, str]] = {
     str: (5, "must be a string"), int: ("5", "must be an integer"), float: ("5", "must be a number"),
     bool: (1, "must be true or false"), bytes: (5, "must be base64"), JsonObj: ([], "must be an object"),
     AgentSpec: ([], "must be an object"), AgentFilter: ([], "must be an object"),
-    NewSandbox: ([], "must be an object"), tuple[str, ...]: (5, "must be an array"), Mapping[str, str]: ([], "must be an object"),
+    NewSandbox: ([], "must be an object"), SessionSandbox: ([], "must be an object"), tuple[str, ...]: (5, "must be an array"), Mapping[str, str]: ([], "must be an object"),
 }  # fmt: skip
 
 
