@@ -16,6 +16,8 @@ from agentbox.core.records.wire import JsonObj, Record, record
 
 MAX_NAME = 128  # characters
 MAX_PROMPT = 1 << 20  # characters of a prompt given as text
+MAX_OPTION = 1024  # characters of the id of an answer
+PERMISSION_ID = "^[A-Za-z0-9_.-]{1,128}$"
 MAX_WAIT = 86_400.0  # seconds that a call waits for the end of a turn
 WORKSPACE = "/workspace"  # the branch, in each path that a client sends or gets
 
@@ -149,9 +151,9 @@ class SessionConfig(Record):
 
 
 SessionId = Annotated[str, sent_as("id"), bounded_text(minimum=1, maximum=MAX_NAME)]
-PermissionId = Annotated[str, sent_as("pid"), bounded_text(pattern="^[A-Za-z0-9_.-]{1,128}$")]
+PermissionId = Annotated[str, sent_as("pid"), bounded_text(pattern=PERMISSION_ID)]
 PromptText = Annotated[str, bounded_text(minimum=1, maximum=MAX_PROMPT)]
-OptionId = Annotated[str, bounded_text(maximum=1024)]
+OptionId = Annotated[str, bounded_text(maximum=MAX_OPTION)]
 WaitSeconds = Annotated[float, number_range(0, MAX_WAIT)]
 ConnectionId = Annotated[str, schema_keywords(format="uuid")]
 

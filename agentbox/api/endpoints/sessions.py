@@ -11,6 +11,11 @@ from agentbox.api.endpoints.editor_socket import EditorSocket
 from agentbox.contracts.scopes import GRANTABLE
 from agentbox.contracts.session_host import SessionHost
 from agentbox.contracts.sessions import (
+    MAX_NAME,
+    MAX_OPTION,
+    MAX_PROMPT,
+    MAX_WAIT,
+    PERMISSION_ID,
     NewSession,
     PromptResult,
     Session,
@@ -23,6 +28,7 @@ from agentbox.core.http.sse import ServerSentEvent
 from agentbox.core.ids import uuid7
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import to_wire
+from agentbox.core.slot_errors import NotFound, UnknownSession
 
 _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
@@ -34,6 +40,7 @@ class SessionHandlers:
         self._host, self._closing = host, closing
 
     async def create(self, session: NewSession, request_id: str, caller: Caller) -> Response:
+        _check_length("/name", session.name, 0, MAX_NAME)
         created = await self._host.create_session(
             session, request_id=request_id, principal=caller.principal
         )
@@ -44,44 +51,56 @@ class SessionHandlers:
         return await self._host.list_sessions(limit=limit, cursor=cursor)
 
     async def show(self, session_id: str) -> Session:
-        return await self._host.get_session(session_id)
+        return await self._host.get_session(_known(session_id))
 
     async def close(self, session_id: str, caller: Caller) -> Session:
-        return await self._host.close_session(session_id, principal=caller.principal)
+        return await self._host.close_session(_known(session_id), principal=caller.principal)
 
     async def prompt(
         self, session_id: str, text: str, request_id: str, wait_s: float, caller: Caller
     ) -> PromptResult:
+        _check_length("/text", text, 1, MAX_PROMPT)
+        if not 0 <= wait_s <= MAX_WAIT:
+            raise invalid("/wait_s", f"must be from 0 to {MAX_WAIT:g}")
         return await self._host.prompt_session(
-            session_id, text, request_id=request_id, principal=caller.principal, wait_s=wait_s
+            _known(session_id),
+            text,
+            request_id=request_id,
+            principal=caller.principal,
+            wait_s=wait_s,
         )
 
     async def cancel(self, session_id: str, caller: Caller) -> Session:
-        return await self._host.cancel_session(session_id, principal=caller.principal)
+        return await self._host.cancel_session(_known(session_id), principal=caller.principal)
 
     async def configure(self, session_id: str, config: SessionConfig, caller: Caller) -> Session:
-        return await self._host.configure_session(session_id, config, principal=caller.principal)
+        return await self._host.configure_session(
+            _known(session_id), config, principal=caller.principal
+        )
 
     async def suspend(self, session_id: str, caller: Caller) -> Session:
-        return await self._host.suspend_session(session_id, principal=caller.principal)
+        return await self._host.suspend_session(_known(session_id), principal=caller.principal)
 
     async def resume(self, session_id: str, caller: Caller) -> Session:
-        return await self._host.resume_session(session_id, principal=caller.principal)
+        return await self._host.resume_session(_known(session_id), principal=caller.principal)
 
     async def decide(
         self, session_id: str, permission_id: str, option_id: str, caller: Caller
     ) -> Session:
+        _check_length("/option_id", option_id, 0, MAX_OPTION)
+        if not re.fullmatch(PERMISSION_ID, permission_id):
+            raise NotFound("cannot find this question", resource="permission", id=permission_id)
         return await self._host.decide_permission(
-            session_id, permission_id, option_id=option_id, principal=caller.principal
+            _known(session_id), permission_id, option_id=option_id, principal=caller.principal
         )
 
     async def stream(self, session_id: str, since: int, follow: bool) -> Response:
         """An unknown session is 404, before the first byte."""
-        await self._host.get_session(session_id)
+        await self._host.get_session(_known(session_id))
         return EventStreamResponse(self._events(session_id, since, follow), self._closing)
 
     async def transcript(self, session_id: str, since: int, limit: int) -> Transcript:
-        return await self._host.read_transcript(session_id, since=since, limit=limit)
+        return await self._host.read_transcript(_known(session_id), since=since, limit=limit)
 
     async def connect(
         self, connection: str | None, since: int, agent: str, session: str, caller: Caller
@@ -104,5 +123,17 @@ class SessionHandlers:
     async def _events(
         self, session_id: str, since: int, follow: bool
     ) -> AsyncIterator[ServerSentEvent]:
-        async for item in self._host.stream_session(session_id, since=since, follow=follow):
+        async for item in self._host.stream_session(_known(session_id), since=since, follow=follow):
             yield ServerSentEvent(str(item.cursor), item.kind, to_wire(item))
+
+
+def _known(session_id: str) -> str:
+    """Raises UnknownSession for what is neither an id nor a name."""
+    if len(session_id) > MAX_NAME:
+        raise UnknownSession("cannot find this session", id=session_id[:MAX_NAME])
+    return session_id
+
+
+def _check_length(pointer: str, text: str, least: int, most: int) -> None:
+    if not least <= len(text) <= most:
+        raise invalid(pointer, f"must have {least} to {most} characters")
