@@ -1,5 +1,5 @@
-"""A scripted agent that speaks ACP: it does what the text of a prompt says, one instruction a line.
-It has no dependency, so that any interpreter of a box runs it.
+"""An agent that speaks ACP and does what a prompt says, one instruction a line. It has no
+dependency, so that any interpreter of a box runs it.
 
 say TEXT            one message
 burst N             N messages, numbered
@@ -15,6 +15,7 @@ unknown             an update and a notification that the protocol does not have
 where               says its working directory
 """
 
+SCRIPT = r"""
 import json
 import os
 import sys
@@ -165,3 +166,4 @@ def main():
 
 
 main()
+"""

@@ -16,8 +16,8 @@ from agentbox.sessions.manager import SessionManager
 from agentbox.sessions.store import SessionStore
 from support import plans
 from support.agent_host import AgentHostBox
+from support.instructed_agent import SCRIPT
 
-AGENT = Path(__file__).parent / "instructed_agent.py"
 MANIFEST = """
 [sandboxes]
 max = 8
@@ -40,7 +40,7 @@ def sessions_box(directory: Path) -> AgentHostBox:
     """An agent-host with agents that speak ACP, not yet started; they run a copy of the scripted
     agent in the workspace."""
     box = AgentHostBox(directory, manifest=manifest("agent.py"), programs=(SESSION_HOST,))
-    (box.paths.workspace / "agent.py").write_text(AGENT.read_text())
+    (box.paths.workspace / "agent.py").write_text(SCRIPT)
     return box
 
 

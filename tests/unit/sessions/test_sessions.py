@@ -122,7 +122,8 @@ async def test_an_agent_that_cannot_load_gets_the_transcript(manager: SessionMan
     suspended = await manager.suspend_session(session_id, principal="alice")
     assert suspended.state == "suspended"
     told = await prompted(manager, session_id, "say on")
-    assert told.text.startswith("history of ") and told.text.endswith("on\n")
+    assert told.text.startswith("history of ")
+    assert told.text.endswith("on\n")
     await manager.close_session(session_id, principal="alice")
 
 
