@@ -97,7 +97,8 @@ class Paths:
     agent_host_socket = _below(run, "agent-host.sock")
     # Tokens of programs for other programs: a directory each, which it can read.
     connections = _below(run, "connections")
-    session_host_socket = _below(run, "session-host.sock")
+    session_host_socket = _below(run, "connections/session-host/session-host.sock")
+    session_host_token = _below(run, "connections/session-host/session-host.token")
     supervisor_auth = _below(run, "supervisor-auth.conf")
     runtime_hints = _below(run, "runtime.sh")
     # Secrets from the environment, moved here in phase 2 (0400 each).
@@ -119,6 +120,7 @@ class Paths:
     # executable.
     probe_homes = _below(state, "probes")
     branches = _below(state, "branches")
+    sessions = _below(state, "sessions")
     workspace = _at("/workspace")
     logs = _at("/var/log")
     tmp = _at("/tmp")

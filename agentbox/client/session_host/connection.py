@@ -63,7 +63,7 @@ class SessionHostConnection:
     async def _open(self, deadline: Deadline) -> RpcClient:
         client = await self._connect(deadline)
         try:
-            token = self._paths.token(PEER).read_text(encoding="ascii").strip()
+            token = self._paths.session_host_token.read_text(encoding="ascii").strip()
             params = {"token": token, "contract_version": CONTRACT_VERSION}
             await client.call("initialize", params, deadline)
         except BaseException:

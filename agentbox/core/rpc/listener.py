@@ -38,7 +38,7 @@ class RpcListener:
             os.umask(old_umask)
         self._socket.listen(_BACKLOG)
         self._socket.setblocking(False)
-        self._accepting = asyncio.create_task(self._accept(), name="door")
+        self._accepting = asyncio.create_task(self._accept(), name="accept")
 
     async def close(self) -> None:
         """Stop accepting; established connections stay open."""
