@@ -182,7 +182,8 @@ def build(
     )
     drift = DriftWatcher(plans, paths, boot, metrics.drift, boot_log)
     plans.subscribe(lambda _plan: drift.wake())
-    jobs = make_jobs(plans, paths, boot.boot_id, slots, metrics, canaries, ready_once)
+    session_host = _session_host(plan, paths)
+    jobs = make_jobs(plans, paths, boot.boot_id, slots, metrics, canaries, session_host, ready_once)
     background = BackgroundWork(watch, drift if boot.boot_id else None, jobs)
     shutdown = SlotShutdown(background, mesh, slots)
     drain = Drain(evaluator, tasks, slots, shutdown, plans, boot_log, closing)
@@ -203,7 +204,6 @@ def build(
     meta = MetaReporter(plans, boot, slots, watch)
     calls = CallSums(paths.slot(GATEWAY))
     applier = ManifestApplier(paths, plans, slots, mesh.overlay)
-    session_host = _session_host(plan, paths)
     groups = {
         **slot_groups(slots, plans, ModelUsageReader(calls), closing),
         "probes": EndpointGroup(ProbeHandlers(uptime, boot, evaluator, health, meta, registry)),

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from typing import Protocol
 
+from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.sessions import (
     NewSession,
     PromptResult,
@@ -82,6 +83,11 @@ class SessionHost(Protocol):
         ...
 
     async def read_transcript(self, session_id: str, *, since: int, limit: int) -> Transcript: ...
+
+    async def read_record(self, after: int, *, wait_s: float = 0) -> tuple[LifecycleRecord, ...]:
+        """Events of all sessions after `after`, which acknowledges all up to it; waits for the
+        first."""
+        ...
 
     def open_editor(
         self,

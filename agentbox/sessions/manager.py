@@ -7,6 +7,7 @@ from typing import Any, Final
 
 import structlog
 
+from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.session_host import EditorFrame
 from agentbox.contracts.sessions import (
@@ -32,12 +33,15 @@ from agentbox.sessions.editor_methods import EditorMethods
 from agentbox.sessions.editors import Editors
 from agentbox.sessions.environment import Environment, SessionsConfig
 from agentbox.sessions.live_session import LiveSession
+from agentbox.sessions.record import Detail, SessionRecord
 from agentbox.sessions.store import Changes, SessionStore
 from agentbox.sessions.stored import StoredSession
 
 MAX_TEXT: Final = 1 << 20  # bytes of the text of a turn in its result
 _CLOSE_SECONDS: Final = 5.0
 _SWEEP_SECONDS: Final = 5.0
+_RECORD_SECONDS: Final = 0.5  # between looks for something new
+_MAX_WAIT: Final = 60.0  # seconds of one call that waits
 _PAGE: Final = 256
 _log = structlog.get_logger()
 
@@ -53,6 +57,7 @@ class SessionManager:
         self._environment = Environment(host=host, store=store, config=config, editors=self.editors)
         self._sessions: dict[str, LiveSession] = {}
         self._methods = EditorMethods(self)
+        self._record = SessionRecord(store, self._transcript_detail)
         self._sweeping: asyncio.Task[None] | None = None
         self._opening: dict[str, asyncio.Lock] = {}
 
@@ -266,6 +271,18 @@ class SessionManager:
 
     async def send_editor(self, connection_id: str, *, n: int, message: Any) -> None:
         await self._methods.take(self.editors.find(connection_id), n, message)
+
+    async def read_record(self, after: int, *, wait_s: float) -> tuple[LifecycleRecord, ...]:
+        deadline = time.monotonic() + min(_MAX_WAIT, wait_s)
+        while not (lines := await self._record.read(after)):
+            if time.monotonic() >= deadline:
+                break
+            await asyncio.sleep(_RECORD_SECONDS)
+        return lines
+
+    def _transcript_detail(self, agent: str) -> Detail:
+        known = self._config().agents.get(agent)
+        return known.acp.transcript if known is not None else "digest"
 
     async def make_ready(self, session: LiveSession) -> None:
         """Resumes a suspended session. Raises SessionBusy for one that cannot be prompted, and what

@@ -5,7 +5,7 @@ where to read on.
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,8 +22,9 @@ MIGRATIONS: Final = (
     """
     CREATE TABLE sessions (session_id TEXT PRIMARY KEY, name TEXT NOT NULL, open INTEGER NOT NULL,
         row TEXT NOT NULL) STRICT;
-    CREATE TABLE items (session_id TEXT NOT NULL, cursor INTEGER NOT NULL, row TEXT NOT NULL,
-        digest TEXT NOT NULL, PRIMARY KEY (session_id, cursor)) STRICT, WITHOUT ROWID;
+    CREATE TABLE items (seq INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL,
+        cursor INTEGER NOT NULL, row TEXT NOT NULL, digest TEXT NOT NULL,
+        UNIQUE (session_id, cursor)) STRICT;
     CREATE INDEX items_by_digest ON items (digest) WHERE digest != '';
     CREATE TABLE bodies (digest TEXT PRIMARY KEY, data TEXT NOT NULL) STRICT;
     CREATE TABLE outbox (seq INTEGER PRIMARY KEY AUTOINCREMENT, session_id TEXT NOT NULL,
@@ -40,6 +41,8 @@ MIGRATIONS: Final = (
         PRIMARY KEY (connection_id, n)) STRICT, WITHOUT ROWID;
     CREATE TABLE editor_requests (connection_id TEXT NOT NULL, rpc_id TEXT NOT NULL,
         row TEXT NOT NULL, PRIMARY KEY (connection_id, rpc_id)) STRICT, WITHOUT ROWID;
+    CREATE TABLE record (seq INTEGER PRIMARY KEY AUTOINCREMENT, row TEXT NOT NULL) STRICT;
+    CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
     """,
 )
 
@@ -79,7 +82,7 @@ class Changes:
             self.add("INSERT OR IGNORE INTO bodies VALUES (?, ?)", digest, body)
             wire = {**wire, "data": beginning(wire["data"]), "digest": digest}
         self.add(
-            "INSERT INTO items VALUES (?, ?, ?, ?)",
+            "INSERT INTO items (session_id, cursor, row, digest) VALUES (?, ?, ?, ?)",
             session.session_id,
             item.cursor,
             json.dumps(wire, separators=(",", ":")),
@@ -183,6 +186,28 @@ class SessionStore:
             request_id,
         )
         return rows[0] if rows else None
+
+    async def newest(self) -> int:
+        """The number of the newest item of all."""
+        rows = await self._rows("SELECT max(seq) FROM items")
+        return int(rows[0][0] or 0)
+
+    async def read_record(
+        self, after: int, limit: int, fill: Callable[[apsw.Connection], None]
+    ) -> list[tuple[int, str]]:
+        """Lines of the record after that number, which removes those up to it. `fill` adds to the
+        record before."""
+
+        def job(db: apsw.Connection) -> list[tuple[int, str]]:
+            db.execute("DELETE FROM record WHERE seq <= ?", (after,))
+            fill(db)
+            return list(
+                db.execute(
+                    "SELECT seq, row FROM record WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)
+                )
+            )
+
+        return await self._database.write(job)
 
     async def editors(self) -> list[StoredEditor]:
         rows = await self._rows("SELECT row FROM editors")

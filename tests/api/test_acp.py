@@ -17,6 +17,7 @@ from support.acp_editor import AcpEditor
 from support.session_box import SessionBox
 
 from agentbox.client import ApiError, every
+from agentbox.contracts.events import Event
 
 MANIFEST = f"""
 [agents.scripted]
@@ -224,3 +225,28 @@ def test_an_agent_that_breaks_the_protocol(editor: AcpEditor, box: SessionBox) -
     assert "this is no JSON" in json.dumps(answer)
     assert "\\u001b" not in json.dumps(answer)
     assert box.client.sessions.show(session).state == "failed"
+
+
+def test_the_journal_has_what_was_said(editor: AcpEditor, box: SessionBox) -> None:
+    """Pieces of one message are one event; each event names agent and session, and comes once."""
+    session = editor.open_session(box.paths.workspace)
+    assert editor.prompt(session, "count 50") == "end_turn"
+    sandbox_id = box.client.sessions.show(session).sandbox_id
+
+    def events() -> list[Event]:
+        found = box.client.events.read(session_id=session, limit=500).events
+        return [event for event in found if event.type.startswith("session.")]
+
+    until(lambda: any(event.type == "session.stopped" for event in events()))
+    said = [event for event in events() if event.type == "session.update"]
+    texts = [event.data["data"]["content"]["text"] for event in said]
+    assert "".join(texts) == editor.text()
+    assert len(said) < 10
+    assert {event.agent_id for event in said} == {sandbox_id}
+    box.kill_session_host()
+    box.start_session_host()
+    editor.clear()
+    assert editor.prompt(session, "count 1") == "end_turn"
+    until(lambda: sum(event.type == "session.stopped" for event in events()) == 2)
+    cursors = [event.data["cursor"] for event in events()]
+    assert cursors == sorted(set(cursors))

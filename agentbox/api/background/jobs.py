@@ -10,10 +10,12 @@ from agentbox.api.background.autostart import autostart, autostart_names
 from agentbox.api.background.background_work import Job
 from agentbox.api.background.denials import follow_denials
 from agentbox.api.background.sandbox_canaries import SandboxCanaryWatcher
+from agentbox.api.background.session_events import journal_session_events
 from agentbox.api.background.state_sweep import sweep
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.plan_source import PlanSource
 from agentbox.box.readiness.box_requirements import proves_sandbox
+from agentbox.contracts.session_host import SessionHost
 from agentbox.core.paths import Paths
 
 
@@ -24,6 +26,7 @@ def make_jobs(
     slots: Slots,
     metrics: BoxMetrics,
     canaries: SandboxCanaryWatcher,
+    session_host: SessionHost,
     ready_once: asyncio.Event,
 ) -> Mapping[str, Job]:
     """By the names under which failures are logged. `ready_once` is set when the box is ready for
@@ -40,6 +43,9 @@ def make_jobs(
         jobs["autostart"] = partial(autostart, plans, boot_id, slots.orchestrator, ready_once)
     if plan.slots["orchestrator"].use == "local-process":
         jobs["state sweep"] = partial(sweep, slots, plans, ready_once if boot_id else None)
+    speaks_acp = any(agent.protocol == "acp" for agent in plan.agents.values())
+    if speaks_acp and plan.slots["events"].use != "off":
+        jobs["record of sessions"] = partial(journal_session_events, plan.name, slots, session_host)
     if proves_sandbox(plan):
         jobs["canary reports"] = canaries.follow
     return jobs

@@ -142,6 +142,7 @@ SESSION_HOST = Resource(
         write("decide_permission", rpc="session.decide"),
         stream("stream_session", rpc="session.stream"),
         read("read_transcript", rpc="session.transcript"),
+        read("read_record", rpc="session.record", deadline_s=10, deadline_from="wait_s"),
         stream("open_editor", rpc="editor.open"),
         write("send_editor", rpc="editor.send", deadline_s=30),
     ),
