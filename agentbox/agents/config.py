@@ -14,7 +14,14 @@ from agentbox.plan.model import Plan
 from agentbox.plan.network import gateway_port, loopback_targets
 from agentbox.plan.skill_catalogue import SkillCatalogue
 from agentbox.plan.slots import slot_options
-from agentbox.plan.tables import AgentPlan, LimitsPlan, PolicyPlan, ProviderPlan, SandboxesPlan
+from agentbox.plan.tables import (
+    AcpPlan,
+    AgentPlan,
+    LimitsPlan,
+    PolicyPlan,
+    ProviderPlan,
+    SandboxesPlan,
+)
 from agentbox.policy.limits.reserve import agent_memory, agent_tasks
 
 _RESERVED_PREFIX = "AGENTBOX_"  # prefix of variables reserved for the control plane
@@ -35,6 +42,7 @@ class HostConfig:
     policies: Mapping[str, PolicyPlan]
     providers: Mapping[str, ProviderPlan]
     sandboxes: SandboxesPlan
+    acp: AcpPlan
     egress_allow: tuple[str, ...]  # patterns of `egress.allow`, the maximum of every agent
     gateway_port: int  # on 127.0.0.1
     programs: tuple[str, ...]  # of this box
@@ -99,6 +107,7 @@ class HostConfig:
             policies=plan.policies,
             providers=plan.providers,
             sandboxes=plan.sandboxes,
+            acp=plan.acp,
             egress_allow=plan.reach.allow,
             gateway_port=gateway_port(plan, in_container=paths.is_container),
             closed_ports=_closed_ports(plan),

@@ -39,5 +39,6 @@ class LiveConfig:
             policies=plan.policies,
             providers=plan.providers,
             sandboxes=plan.sandboxes,
+            acp=plan.acp,
             egress_allow=plan.reach.allow,
         )

@@ -15,6 +15,8 @@ from agentbox.contracts.sessions import (
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj, Record, record
 
+CONTRACT_VERSION = "1.0.0"
+
 
 @record
 class EditorFrame(Record):

@@ -97,8 +97,9 @@ class Paths:
     agent_host_socket = _below(run, "agent-host.sock")
     # Tokens of programs for other programs: a directory each, which it can read.
     connections = _below(run, "connections")
-    session_host_socket = _below(run, "connections/session-host/session-host.sock")
-    session_host_token = _below(run, "connections/session-host/session-host.token")
+    # Of session-host: where it makes its socket.
+    session_host_run = _below(run, "session-host")
+    session_host_socket = _below(session_host_run, "rpc.sock")
     supervisor_auth = _below(run, "supervisor-auth.conf")
     runtime_hints = _below(run, "runtime.sh")
     # Secrets from the environment, moved here in phase 2 (0400 each).
@@ -120,6 +121,7 @@ class Paths:
     # executable.
     probe_homes = _below(state, "probes")
     branches = _below(state, "branches")
+    # The store of session-host.
     sessions = _below(state, "sessions")
     workspace = _at("/workspace")
     logs = _at("/var/log")
@@ -134,9 +136,14 @@ class Paths:
         """The per-boot token file of a program (0400)."""
         return self.run / f"{program}.token"
 
+    def program_token(self, program: str, peer: str) -> Path:
+        """The token of a confined program and a peer, written by the peer at each of its starts
+        (0400). The program cannot write there, so no link of it is followed."""
+        return self.connections / program / f"{peer}.token"
+
     def agent_host_token(self, program: str) -> Path:
         """The token of a program for agent-host, for this start of agent-host (0400)."""
-        return self.connections / program / "agent-host.token"
+        return self.program_token(program, "agent-host")
 
     def password(self, file: str) -> Path:
         """The password of a feature's program, for this boot (0400)."""

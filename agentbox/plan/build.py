@@ -34,6 +34,7 @@ from agentbox.plan.model import (
 from agentbox.plan.network import check_ports, control_plane_ports
 from agentbox.plan.programs import check_names, check_stop_budget, control_plane_programs
 from agentbox.plan.secrets import passed_names, secret_names
+from agentbox.plan.session_host import PROGRAM, RULESET, is_needed
 from agentbox.plan.storage import with_log_sizes
 from agentbox.plan.values import flatten_keys, sizes_to_bytes
 
@@ -79,6 +80,7 @@ def build_plan(
         [features[name] for name in enabled_names], values, system, lock.python, exceptions
     )
     slot_plans = slots.resolve_slots(tables["adapters"])
+    own = (PROGRAM,) if is_needed(tables["agents"], slot_plans) else ()
     api, observability = _api(tables["api"]), ObservabilityPlan(**tables["observability"])
     resources = ResourcesPlan(**tables["resources"])
     seccomp = seccomp or _seccomp(
@@ -108,8 +110,8 @@ def build_plan(
         observability=observability,
         **_manifest_tables(tables),
         slots=slot_plans,
-        programs=_programs(slot_plans, contributed, resources),
-        rulesets=contributed.rulesets,
+        programs=_programs(slot_plans, (*contributed.programs, *own), resources),
+        rulesets={**contributed.rulesets, **{program.name: RULESET for program in own}},
         ports=(*control_plane_ports(api, observability, slot_plans), *contributed.ports),
         probes=contributed.probes,
         tmpfs=storage.baseline_tmpfs(model.resources),
@@ -153,10 +155,10 @@ def _api(table: Mapping[str, Any]) -> ApiPlan:
 
 
 def _programs(
-    slot_plans: Mapping[str, SlotPlan], contributed: FeatureAdditions, resources: ResourcesPlan
+    slot_plans: Mapping[str, SlotPlan], confined: tuple[Program, ...], resources: ResourcesPlan
 ) -> tuple[Program, ...]:
     programs = sorted(
-        (*control_plane_programs(slot_plans), *contributed.programs),
+        (*control_plane_programs(slot_plans), *confined),
         key=lambda program: (program.priority, program.name),
     )
     check_names(tuple(programs))

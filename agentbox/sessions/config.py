@@ -1,53 +1,59 @@
-"""What the plan in force says about sessions: its keys are live."""
+"""What the manifest says about sessions, as agent-host has it now: session-host reads no plan."""
+
+import time
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
 
 import structlog
 
-from agentbox.box.supervision.applied_plan import applied_version, plan_in_force
-from agentbox.core.errors import AgentboxError
-from agentbox.core.paths import Paths
-from agentbox.plan.model import Plan
-from agentbox.plan.tables import AgentPlan
+from agentbox.contracts.agent_host.port import AgentHost
+from agentbox.core.records.plain import build
+from agentbox.core.slot_errors import SlotUnavailable
+from agentbox.plan.tables import AcpPlan, AgentAcpPlan
 from agentbox.sessions.environment import SessionAgent, SessionsConfig
 
+_FRESH_SECONDS: Final = 1.0
 _log = structlog.get_logger()
 
 
-def sessions_config(plan: Plan, paths: Paths) -> SessionsConfig:
-    """Agents that speak ACP, with their commands, and the bounds."""
-    agents = {
-        name: SessionAgent(name=name, command=_command(agent), auth=agent.acp.auth, acp=agent.acp)
-        for name, agent in plan.agents.items()
-        if agent.protocol == "acp" and agent.enabled
-    }
-    return SessionsConfig(acp=plan.acp, agents=agents, branches=paths.branches)
-
-
 class LiveConfig:
-    """Reads the applied plan again when there is a new one; an unreadable one changes nothing."""
+    """Its keys are live: call `refresh` before what depends on them. `branches`: the directory of
+    all branches."""
 
-    def __init__(self, booted: Plan, paths: Paths) -> None:
-        self._booted, self._paths = booted, paths
-        self._version: tuple[int, int, int] | None = None
-        self._config = sessions_config(booted, paths)
+    def __init__(self, host: AgentHost, branches: Path) -> None:
+        self._host, self._branches = host, branches
+        self._config: SessionsConfig | None = None
+        self._read_at = 0.0
+        self.log_level = "info"
 
     def __call__(self) -> SessionsConfig:
-        """The values in force."""
-        version = applied_version(self._paths)
-        if version != self._version:
-            self._version = version
-            try:
-                self._config = sessions_config(
-                    plan_in_force(self._paths, self._booted), self._paths
-                )
-            except AgentboxError as error:
-                _log.error("cannot load the applied plan", reason=error.message)
+        """As it was read last. `load` has returned."""
+        assert self._config is not None
         return self._config
 
+    async def load(self) -> None:
+        """Raises slot errors."""
+        told: Mapping[str, Any] = await self._host.read_session_config()
+        self.log_level = str(told["log_level"])
+        self._config = SessionsConfig(
+            acp=build(AcpPlan, told["acp"], "acp"),
+            agents={name: _agent(name, row) for name, row in told["agents"].items()},
+            branches=self._branches,
+        )
+        self._read_at = time.monotonic()
 
-def _command(agent: AgentPlan) -> tuple[str, ...]:
-    """Its own, else the one of its preset that speaks ACP."""
-    if agent.command or not agent.preset:
-        return (*agent.command, *agent.args)
-    from agentbox.manifest.features.presets import presets  # a box without presets reads none
+    async def refresh(self) -> None:
+        """Reads it, unless it was read within the last second. While agent-host starts again, what
+        it said last is in force."""
+        if time.monotonic() - self._read_at < _FRESH_SECONDS:
+            return
+        try:
+            await self.load()
+        except SlotUnavailable as error:
+            _log.info("configuration not read", reason=error.message)
 
-    return (*presets()[agent.preset].acp_command, *agent.args)
+
+def _agent(name: str, row: Mapping[str, Any]) -> SessionAgent:
+    acp = build(AgentAcpPlan, row["acp"], name)
+    return SessionAgent(name=name, command=tuple(row["command"]), auth=acp.auth, acp=acp)

@@ -2,16 +2,19 @@
 
 import hmac
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, ClassVar, Final
 
-from agentbox.client.session_host.connection import CONTRACT_VERSION
 from agentbox.contracts.agent_host.rpc import RpcMethod, rpc_methods
 from agentbox.contracts.operations.sessions import SESSION_HOST
+from agentbox.contracts.session_host import CONTRACT_VERSION
 from agentbox.core.records.wire import to_json, to_wire
 from agentbox.core.rpc.session import Session
 from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import NotFound, PermissionDenied
+from agentbox.plan.names import SESSION_HOST as PROGRAM
+from agentbox.sessions.config import LiveConfig
 from agentbox.sessions.manager import SessionManager
 
 _METHODS: Final[Mapping[str, RpcMethod]] = {
@@ -24,22 +27,28 @@ class Service:
     """What a connection works on."""
 
     manager: SessionManager
-    token: str = field(repr=False)
+    config: LiveConfig
+    token_file: Path  # of the API, which writes a new one at each of its starts
+    program: ClassVar[str] = PROGRAM
     contract_version: ClassVar[str] = CONTRACT_VERSION
 
     def handshake(self, _session: Session[Any], params: Mapping[str, Any]) -> dict[str, Any]:
         """Raises PermissionDenied for a wrong token."""
-        if not hmac.compare_digest(str(params.get("token", "")).encode(), self.token.encode()):
+        token = str(params.get("token", "")).encode()
+        expected = self.token_file.read_bytes() if self.token_file.exists() else b""
+        if not expected or not hmac.compare_digest(token, expected):
             raise PermissionDenied(
-                "cannot use session-host: the token is not valid for this boot", scope="core"
+                "cannot use session-host: the token is not valid for this start of the API",
+                scope="core",
             )
-        return {}
+        return {"capabilities": []}
 
     async def handle(self, session: Session[Any], method: str, params: Mapping[str, Any]) -> Any:
         """Raises NotFound for an unknown method."""
         known = _METHODS.get(method)
         if known is None:
             raise NotFound(f"unknown method {method}", resource="method", id=method)
+        await self.config.refresh()
         operation = getattr(self.manager, known.operation.name)
         arguments = known.decode(params)
         if not known.operation.is_stream:

@@ -19,6 +19,7 @@ def host_config(paths: Paths, **changes: Any) -> HostConfig:
         "policies": {},
         "providers": {},
         "sandboxes": tables.sandboxes(),
+        "acp": tables.acp(),
         "egress_allow": (),
         "programs": (),
         "gateway_port": GATEWAY_PORT,

@@ -10,7 +10,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from agentbox.box.supervision.notify import read_note
 from agentbox.core.paths import PREFIX_VARIABLE, environment
 from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.plan.names import SESSION_HOST
@@ -54,15 +53,25 @@ class SessionBox(StoryBox):
         super().__exit__(kind, error, tb)
 
     def start_session_host(self) -> None:
-        """Confined, as supervisord starts it; waits until it is ready. Raises RuntimeError with its
+        """Confined, as supervisord starts it; waits until it listens. Raises RuntimeError with its
         log.
         """
         inherited = {
             name: environment()[name] for name in ("PATH", "HOME") if name in environment()
         }
+        python = (sys.executable, "-I", "-m")
+        for directory in (self.paths.tmp, self.paths.starts_dir):
+            directory.mkdir(parents=True, exist_ok=True)
+        self.paths.session_host_socket.unlink(missing_ok=True)
         with self.session_log.open("ab") as out:
             self.session_host = subprocess.Popen(
-                [sys.executable, "-I", "-m", "agentbox.sessions"],
+                [
+                    *python,
+                    "agentbox.box.programs.confined",
+                    SESSION_HOST,
+                    *python,
+                    "agentbox.sessions",
+                ],
                 env={**inherited, PREFIX_VARIABLE: str(self.paths.prefix)},
                 stdout=out,
                 stderr=out,
@@ -71,9 +80,7 @@ class SessionBox(StoryBox):
                 preexec_fn=end_with_parent,
             )
         deadline = time.monotonic() + _START_SECONDS
-        while (note := read_note(self.paths, SESSION_HOST)) is None or (
-            note.pid != self.session_host.pid
-        ):
+        while not self.paths.session_host_socket.exists():
             if self.session_host.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"it does not start:\n{self.session_log.read_text()}")
             time.sleep(0.005)

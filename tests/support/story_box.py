@@ -2,6 +2,7 @@
 of a manifest text.
 """
 
+import sys
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -36,6 +37,10 @@ class StoryBox:
         self.plan = replace(
             base,
             programs=plan_of({}, {}, programs=programs).programs,
+            rulesets={
+                name: replace(ruleset, reads=(*ruleset.reads, sys.prefix))
+                for name, ruleset in parsed.rulesets.items()
+            },
             acp=parsed.acp,
             sandboxes=parsed.sandboxes,
             agents=parsed.agents,
@@ -49,6 +54,7 @@ class StoryBox:
         self.paths = self.api.paths
         names = (
             "programs",
+            "rulesets",
             "acp",
             "sandboxes",
             "api",

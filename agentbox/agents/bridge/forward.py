@@ -31,6 +31,7 @@ class Forwarder:
     """Serves a session from the agents of another box."""
 
     contract_version = CONTRACT_VERSION
+    program = "the bridge"
 
     def __init__(self, agents: HttpOrchestrator, stop: asyncio.Event) -> None:
         self.agents, self.stop = agents, stop

@@ -17,6 +17,7 @@ from agentbox.agents.review.commits.reading import TakenCommits
 from agentbox.agents.rpc.host_orchestrator import make_requester
 from agentbox.agents.rpc.program_access import owns
 from agentbox.agents.sandboxes.manager import SandboxManager
+from agentbox.agents.sandboxes.session_config import session_config
 from agentbox.agents.states.registry import check_owner
 from agentbox.agents.states.state import StoredState
 from agentbox.contracts.agent_host.canaries import CanaryReport
@@ -135,6 +136,10 @@ class AgentHostService:
 
     async def create_sandbox(self, sandbox: NewSandbox, *, request_id: str) -> Sandbox:
         return await self._sandboxes.create(sandbox, make_requester(request_id))
+
+    async def read_session_config(self) -> _Document:
+        config = self._host.config = self._host.live_config.apply(self._host.config)
+        return session_config(config)
 
     async def create_session_sandbox(self, sandbox: SessionSandbox, *, request_id: str) -> Sandbox:
         return await self._sandboxes.create_of_session(sandbox, make_requester(request_id))

@@ -6,8 +6,6 @@ its callers: it is never admin, and it neither sees nor names the agents of othe
 """
 
 import hmac
-import os
-import secrets
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -15,6 +13,7 @@ from agentbox.agents.registry.host_state import HostState
 from agentbox.contracts.agent_host.rpc import rpc_method
 from agentbox.contracts.operations.agent_host import AGENT_HOST
 from agentbox.core.paths import Paths
+from agentbox.core.rpc.tokens import write_token
 from agentbox.core.slot_errors import NotFound, PermissionDenied
 from agentbox.plan.names import MCP_HOST, SESSION_HOST
 
@@ -37,7 +36,12 @@ _SANDBOXES: Final = (
     "write_sandbox_file",
     "remove_sandbox_file",
 )
-_SESSIONS: Final = ("create_session_sandbox", "suspend_sandbox", "resume_sandbox")
+_SESSIONS: Final = (
+    "read_session_config",
+    "create_session_sandbox",
+    "suspend_sandbox",
+    "resume_sandbox",
+)
 _REVIEWS: Final = ("list_reviews", "show_review", "commit_review", "discard_review")
 _APPROVALS: Final = ("list_approvals", "get_approval", "decide_approval", "watch_approvals")
 
@@ -62,17 +66,13 @@ class ProgramTokens:
     def write(cls, paths: Paths, programs: Iterable[str]) -> "ProgramTokens":
         """New ones, each in its file (0400) in a directory that the program can read. Raises
         OSError."""
-        tokens = {program: secrets.token_hex(32) for program in programs if program in METHODS}
-        for program, token in tokens.items():
-            path = paths.agent_host_token(program)
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            staged = path.with_suffix(".new")
-            staged.unlink(missing_ok=True)
-            descriptor = os.open(staged, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o400)
-            with os.fdopen(descriptor, "w", encoding="ascii") as stream:
-                stream.write(token)
-            staged.rename(path)
-        return cls(tokens)
+        return cls(
+            {
+                program: write_token(paths.agent_host_token(program))
+                for program in programs
+                if program in METHODS
+            }
+        )
 
     def find(self, token: bytes) -> str:
         """The program of a token, "" for an unknown one."""

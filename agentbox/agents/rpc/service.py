@@ -18,6 +18,7 @@ from agentbox.agents.sandboxes.manager import SandboxManager
 from agentbox.contracts.orchestrator import CONTRACT_VERSION
 from agentbox.core.rpc.session import Method, Session
 from agentbox.core.slot_errors import NotFound, PermissionDenied
+from agentbox.plan.names import AGENT_HOST
 
 # `detached`: agents outlive their callers, and callers share them. `limits.raise`: scope admin may
 # raise limits. `record`: the ordered event record can be read. `local`: agents are processes of
@@ -57,6 +58,7 @@ class Service:
     capabilities: tuple[str, ...] = CAPABILITIES
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     contract_version: ClassVar[str] = CONTRACT_VERSION
+    program: ClassVar[str] = AGENT_HOST
 
     def handshake(self, session: Session[Any], params: Mapping[str, Any]) -> dict[str, Any]:
         """Apply the bounds of the caller from now on, but not those of a program, which is none of

@@ -1,5 +1,5 @@
-"""The connection to the program session-host of this box, authenticated by the per-boot token. It
-is opened by the first call, and again by the first call after it was lost.
+"""The connection to the program session-host of this box, authenticated by a token that it writes.
+It is opened by the first call, and again by the first call after it was lost.
 """
 
 import asyncio
@@ -9,15 +9,16 @@ from typing import Any, cast
 from agentbox.client.agent_host.operation_calls import RpcPeer, calls_operations
 from agentbox.contracts.agent_host.rpc import RpcMethod
 from agentbox.contracts.operations.sessions import SESSION_HOST
-from agentbox.contracts.session_host import SessionHost
+from agentbox.contracts.session_host import CONTRACT_VERSION, SessionHost
 from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
 from agentbox.core.rpc import messages
 from agentbox.core.rpc.client import RpcClient, Subscription
+from agentbox.core.rpc.tokens import write_token
 from agentbox.core.slot_errors import SlotUnavailable
+from agentbox.plan.names import API
+from agentbox.plan.names import SESSION_HOST as PEER
 
-CONTRACT_VERSION = "1.0.0"
-PEER = "session-host"
 _SLOT = "sessions"
 _CONNECT_SECONDS = 10.0
 _RETRY_SECONDS = 0.02
@@ -33,6 +34,7 @@ class SessionHostConnection:
     def __init__(self, paths: Paths) -> None:
         self._paths = paths
         self._client: RpcClient | None = None
+        self._token = ""
         self._opening = asyncio.Lock()
 
     async def call(
@@ -63,8 +65,9 @@ class SessionHostConnection:
     async def _open(self, deadline: Deadline) -> RpcClient:
         client = await self._connect(deadline)
         try:
-            token = self._paths.session_host_token.read_text(encoding="ascii").strip()
-            params = {"token": token, "contract_version": CONTRACT_VERSION}
+            if not self._token:
+                self._token = write_token(self._paths.program_token(PEER, API))
+            params = {"token": self._token, "contract_version": CONTRACT_VERSION}
             await client.call("initialize", params, deadline)
         except BaseException:
             await client.close()

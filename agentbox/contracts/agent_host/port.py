@@ -133,6 +133,11 @@ class AgentHost(Protocol):
         """Repeated calls return the same sandbox. Raises what spawning an agent raises."""
         ...
 
+    async def read_session_config(self) -> JsonObj:
+        """What the manifest says about sessions now: `{acp, agents: {name: {command, acp}},
+        log_level}`, of the enabled tables that speak ACP."""
+        ...
+
     async def create_session_sandbox(self, sandbox: SessionSandbox, *, request_id: str) -> Sandbox:
         """Repeated calls return the same sandbox. Raises what spawning an agent raises."""
         ...

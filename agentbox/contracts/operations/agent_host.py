@@ -61,6 +61,7 @@ AGENT_HOST = Resource(
             deadline_s=_SANDBOX_SECONDS,
             caller=_CALLER,
         ),
+        read("read_session_config", rpc="session.config"),
         write(
             "create_session_sandbox",
             rpc="sandbox.create_session",

@@ -1,5 +1,5 @@
-"""Server side of one connection to agent-host: authentication first, then concurrent requests,
-replies in any order.
+"""Server side of one connection to a program of the box: authentication first, then concurrent
+requests, replies in any order.
 """
 
 import asyncio
@@ -21,6 +21,11 @@ class RequestHandler(Protocol):
 
     @property
     def contract_version(self) -> str: ...
+
+    @property
+    def program(self) -> str:
+        """Its name, for errors."""
+        ...
 
     def handshake(self, session: "Session[Any]", params: Mapping[str, Any]) -> dict[str, Any]:
         """The result of `initialize`, before the version check. Raises PermissionDenied."""
@@ -99,7 +104,7 @@ class Session(Generic[B]):
         if client_version.partition(".")[0] != version.partition(".")[0]:
             mismatch = {"slot": "orchestrator", "ours": version, "theirs": client_version}
             raise ContractMismatch(
-                f"cannot use agent-host: it implements contract {version}, the caller "
+                f"cannot use {self.service.program}: it implements contract {version}, the caller "
                 f"{client_version}",
                 mismatches=[mismatch],
             )
@@ -156,7 +161,7 @@ class Session(Generic[B]):
             log.exception("request failed", method=method)
             reply["error"] = {
                 "code": messages.INTERNAL,
-                "message": "agent-host failed; see its log",
+                "message": f"{self.service.program} failed; see its log",
             }
         await self.send(reply)
         if "error" in reply and not self._initialized:
@@ -167,7 +172,8 @@ class Session(Generic[B]):
             return self.initialize(params)
         if not self._initialized:
             raise PermissionDenied(
-                "cannot use agent-host: the first call must be initialize", scope="core"
+                f"cannot use {self.service.program}: the first call must be initialize",
+                scope="core",
             )
         return await self.service.handle(self, method, params)
 

@@ -62,7 +62,8 @@ def _make_directories(paths: Paths, name: str, ruleset: Ruleset) -> Path:
     """Creates missing directories, and a temporary one with an unpredictable name in place of those
     of earlier starts. Raises OSError.
     """
-    for path in ruleset.folders:
+    connections = [path for path in ruleset.reads if Path(path).parent == Paths().connections]
+    for path in (*ruleset.folders, *connections):
         paths.resolve(path).mkdir(mode=0o700, parents=True, exist_ok=True)
     for earlier in paths.tmp.glob(f"{name}.*"):
         shutil.rmtree(earlier)
