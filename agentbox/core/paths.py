@@ -136,14 +136,14 @@ class Paths:
         """The per-boot token file of a program (0400)."""
         return self.run / f"{program}.token"
 
-    def program_token(self, program: str, peer: str) -> Path:
-        """The token of a confined program and a peer, written by the peer at each of its starts
-        (0400). The program cannot write there, so no link of it is followed."""
-        return self.connections / program / f"{peer}.token"
-
     def agent_host_token(self, program: str) -> Path:
-        """The token of a program for agent-host, for this start of agent-host (0400)."""
-        return self.program_token(program, "agent-host")
+        """What a confined program presents to agent-host, which writes it at each of its starts
+        (0400). The program cannot write there, so no link of it is followed."""
+        return self.connections / program / "agent-host.token"
+
+    def api_token(self, program: str) -> Path:
+        """What the API presents to a confined program, likewise written by the API."""
+        return self.connections / program / "management-api.token"
 
     def password(self, file: str) -> Path:
         """The password of a feature's program, for this boot (0400)."""

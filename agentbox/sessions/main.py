@@ -15,7 +15,7 @@ from agentbox.core.paths import Paths
 from agentbox.core.rpc.listener import RpcListener
 from agentbox.core.rpc.session import Session
 from agentbox.core.slot_errors import SlotUnavailable
-from agentbox.plan.names import API, SESSION_HOST
+from agentbox.plan.names import SESSION_HOST
 from agentbox.sessions.config import LiveConfig
 from agentbox.sessions.manager import SessionManager
 from agentbox.sessions.service import Service
@@ -59,7 +59,7 @@ async def serve(paths: Paths) -> None:
         service = Service(
             manager=manager,
             config=config,
-            token_file=paths.program_token(SESSION_HOST, API),
+            token_file=paths.api_token(SESSION_HOST),
         )
         await _serve_connections(service, paths, stop)
     finally:

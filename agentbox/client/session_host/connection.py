@@ -16,7 +16,6 @@ from agentbox.core.rpc import messages
 from agentbox.core.rpc.client import RpcClient, Subscription
 from agentbox.core.rpc.tokens import write_token
 from agentbox.core.slot_errors import SlotUnavailable
-from agentbox.plan.names import API
 from agentbox.plan.names import SESSION_HOST as PEER
 
 _SLOT = "sessions"
@@ -66,7 +65,7 @@ class SessionHostConnection:
         client = await self._connect(deadline)
         try:
             if not self._token:
-                self._token = write_token(self._paths.program_token(PEER, API))
+                self._token = write_token(self._paths.api_token(PEER))
             params = {"token": self._token, "contract_version": CONTRACT_VERSION}
             await client.call("initialize", params, deadline)
         except BaseException:
