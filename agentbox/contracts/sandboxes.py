@@ -128,6 +128,14 @@ class FileChunk(Record):
     tag: str
 
 
+@record
+class SandboxChanges(Record):
+    """What differs in a branch from its start: number of paths, and the first of them, escaped."""
+
+    total: int
+    paths: tuple[str, ...] = ()
+
+
 SandboxId = Annotated[Id, sent_as("id")]
 ExecNumber = Annotated[str, bounded_text(pattern="^[1-9][0-9]{0,8}$")]  # in the path
 Argv = Annotated[

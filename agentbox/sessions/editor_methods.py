@@ -14,6 +14,7 @@ from agentbox.core.background.tasks import log_failures
 from agentbox.core.slot_errors import AdapterError, NotFound, ValidationError
 from agentbox.sessions import protocol, turns
 from agentbox.sessions.editors import EditorConnection, error_of
+from agentbox.sessions.review_commands import command_of, run_command
 from agentbox.sessions.store import Changes
 
 if TYPE_CHECKING:
@@ -273,6 +274,9 @@ class EditorMethods:
     ) -> None:
         """Answered by the end of the turn."""
         session = self._open_session(connection, params)
+        if words := command_of(list(params["prompt"])):
+            await self._command(connection, session, words, key)
+            return
         await self._manager.make_ready(session)
         async with session.lock:
             changes = Changes()
@@ -281,6 +285,24 @@ class EditorMethods:
             row = {"session": session.stored.session_id, "turn": turn}
             connection.remember(changes, key, row)
             await session.commit(changes)
+
+    async def _command(
+        self, connection: EditorConnection, session: "LiveSession", words: list[str], key: str
+    ) -> None:
+        stored = connection.stored
+        text = await run_command(self._manager, session, words, stored.principal, stored.scopes)
+        update = {
+            "sessionUpdate": "agent_message_chunk",
+            "content": {"type": "text", "text": text},
+        }
+        async with connection.lock:
+            changes = Changes()
+            self._manager.editors.send_update(
+                changes, connection, session.stored.session_id, update, {}
+            )
+            connection.respond(changes, key, "result", {"stopReason": "end_turn"})
+            await self._manager.store.commit(changes)
+            self._manager.editors.wake()
 
     async def _attach(
         self, connection: EditorConnection, session: "LiveSession", *, key: str | None
@@ -295,14 +317,13 @@ class EditorMethods:
             ]
             changes = Changes()
             connection.save(changes)
-            if session.stored.commands:
-                update = {
-                    "sessionUpdate": "available_commands_update",
-                    "availableCommands": session.stored.commands,
-                }
-                self._manager.editors.send_update(
-                    changes, connection, session.stored.session_id, update, {}
-                )
+            update = {
+                "sessionUpdate": "available_commands_update",
+                "availableCommands": session.stored.commands,
+            }
+            self._manager.editors.send_update(
+                changes, connection, session.stored.session_id, update, {}
+            )
             await self._manager.store.commit(changes)
 
     async def _replay(self, connection: EditorConnection, session: "LiveSession") -> None:

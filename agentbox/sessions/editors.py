@@ -17,6 +17,7 @@ from agentbox.core.slot_errors import (
     ValidationError,
 )
 from agentbox.sessions import protocol
+from agentbox.sessions.review_commands import COMMANDS
 from agentbox.sessions.store import Changes, SessionStore
 from agentbox.sessions.stored import StoredEditor, StoredSession
 
@@ -138,6 +139,8 @@ class Editors:
         meta: Mapping[str, Any],
     ) -> None:
         """An update to one editor."""
+        if update.get("sessionUpdate") == "available_commands_update":
+            update = {**update, "availableCommands": [*update["availableCommands"], *COMMANDS]}
         params = {**meta, "sessionId": session_id, "update": _prefixed(update)}
         connection.send(changes, {"method": "session/update", "params": params})
 

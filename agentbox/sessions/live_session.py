@@ -12,6 +12,7 @@ import structlog
 
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.context import CallContext
+from agentbox.contracts.sandboxes import SandboxChanges
 from agentbox.contracts.sessions import SessionItem, SessionItemKind, SessionState
 from agentbox.core import clock
 from agentbox.core.background.tasks import log_failures
@@ -28,6 +29,7 @@ from agentbox.sessions.store import Changes
 from agentbox.sessions.stored import StoredCall, StoredSession
 
 WORK: Final = "work"  # the branch, below the directory of a sandbox
+_COMPARE_SECONDS: Final = 5.0  # of a branch, at the end of a turn
 _ACTIVITIES: Final = 20  # kept for an error of time
 _log = structlog.get_logger()
 
@@ -277,11 +279,34 @@ class LiveSession:
             await self.commit(changes)
         self.ending, self.cancelled = "", False
 
+    async def stop_turn(self) -> None:
+        """The agent has stopped: the client is told what changed, then why it stopped."""
+        try:
+            async with asyncio.timeout(_COMPARE_SECONDS):
+                changed = await self.environment.host.show_changes(self.stored.sandbox_id)
+        except (AdapterError, TimeoutError) as error:
+            _log.info("changes not told", session_id=self.stored.session_id, reason=str(error))
+            changed = None
+        async with self.lock:
+            if not self.stored.stopping:
+                return
+            changes = Changes()
+            if changed is not None and changed.to_wire() != self.stored.changed:
+                self.stored.changed = dict(changed.to_wire())
+                self.environment.editors.notice(changes, self.stored, _told(changed))
+            self.finish_turn(changes, self.stored.stopping, None)
+            await self.commit(changes)
+
     def finish_turn(self, changes: Changes, stop_reason: str, error: AdapterError | None) -> None:
         """Nothing without a turn under way."""
         if self.stored.state != "busy":
             return
-        told = {"stop_reason": stop_reason, **({"error": error.code} if error else {})}
+        self.stored.stopping = ""
+        told = {
+            "stop_reason": stop_reason,
+            "changed": self.stored.changed,
+            **({"error": error.code} if error else {}),
+        }
         self.append(changes, "stop", told)
         self.stored.state = "idle"
         self.cancelled = False
@@ -369,7 +394,10 @@ class LiveSession:
         elif kind == "config_option_update":
             self.stored.config = list(update["configOptions"])
         elif kind == "available_commands_update":
-            self.stored.commands = list(update["availableCommands"])
+            commands = update["availableCommands"]  # names of the box's own are not the agent's
+            update["availableCommands"] = self.stored.commands = [
+                one for one in commands if not str(one["name"]).startswith("agentbox:")
+            ]
         elif kind == "session_info_update":
             self.stored.title = escape(str(update.get("title") or "").encode())[:200]
         elif kind == "usage_update":
@@ -399,9 +427,11 @@ class LiveSession:
         else:
             protocol.check("agent", call.method, "result", value)
         if call.method == "session/prompt" and call.turn == self.stored.turn:
-            failed = isinstance(value, AdapterError)
-            stop = "cancelled" if failed else value["stopReason"]
-            self.finish_turn(changes, stop, value if failed and not self.cancelled else None)
+            if isinstance(value, AdapterError):
+                self.finish_turn(changes, "cancelled", None if self.cancelled else value)
+            else:
+                self.stored.stopping = value["stopReason"]
+                self.spawn(self.stop_turn(), "stop")
         future = self._answers.pop(call.n, None)
         if future is not None:
             done.append((future, value))
@@ -417,6 +447,13 @@ class LiveSession:
 
     def _record(self, activity: str) -> None:
         self.activities = [*self.activities, activity[:200]][-_ACTIVITIES:]
+
+
+def _told(changed: SandboxChanges) -> str:
+    if not changed.total:
+        return "the branch is as it was at its start"
+    more = changed.total - len(changed.paths)
+    return f"changed: {', '.join(changed.paths)}{f' and {more} more' if more else ''}"
 
 
 def _retrieve(future: "asyncio.Future[Any]") -> None:

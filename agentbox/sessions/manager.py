@@ -210,7 +210,7 @@ class SessionManager:
 
     async def suspend_session(self, session_id: str, *, principal: str) -> Session:
         session = self.find(session_id)
-        await self._suspend(session)
+        await self.suspend(session)
         return session.stored.describe()
 
     async def resume_session(self, session_id: str, *, principal: str) -> Session:
@@ -403,7 +403,9 @@ class SessionManager:
         elif stored.has_program and stored.program:
             session.make_program().attach()
             session.answer_waiting_requests()
-            if stored.state == "busy":
+            if stored.stopping:
+                session.spawn(session.stop_turn(), "stop")
+            elif stored.state == "busy":
                 turns.watch(session)
 
     async def _start_again(self, session: LiveSession) -> None:
@@ -423,7 +425,8 @@ class SessionManager:
             )
             await session.commit(changes)
 
-    async def _suspend(self, session: LiveSession) -> None:
+    async def suspend(self, session: LiveSession) -> None:
+        """Nothing if it is. Raises SessionBusy."""
         stored = session.stored
         async with self._opening.setdefault(stored.session_id, asyncio.Lock()):
             if stored.state == "busy":
@@ -432,13 +435,13 @@ class SessionManager:
                     hint="cancel it first",
                     id=stored.session_id,
                 )
-            program = session.program
-            if stored.state != "idle" or program is None:
+            if not stored.is_open:
                 return
-            session.ending = "suspend"
-            await program.end(_CLOSE_SECONDS)
-            async with asyncio.timeout(_CLOSE_SECONDS * 3):
-                while session.program is program:
+            program = session.program
+            session.ending = "suspend" if program is not None else ""
+            await self._environment.host.suspend_sandbox(stored.sandbox_id, grace_s=_CLOSE_SECONDS)
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                while program is not None and session.program is program:
                     await session.wait()
 
     async def _sweep(self) -> None:
@@ -460,7 +463,7 @@ class SessionManager:
         age = time.time() - clock.from_wire(stored.updated_at).timestamp()
         if stored.state == "idle" and acp.idle_suspend_seconds and not session.has_client:
             if age > acp.idle_suspend_seconds:
-                await self._suspend(session)
+                await self.suspend(session)
         elif stored.state == "suspended" and age > acp.keep_days * 86_400:
             await self.close_session(stored.session_id, principal="agentbox")
 

@@ -45,6 +45,8 @@ class StoredSession:
     title: str = ""
     reason: str = ""
     loading: bool = False
+    stopping: str = ""  # why the agent stopped, until the client is told
+    changed: dict[str, Any] = field(default_factory=lambda: {"total": 0, "paths": []})
     history_due: bool = False  # the next prompt carries the end of the transcript
     text_bytes: int = 0
     prompts: int = 0

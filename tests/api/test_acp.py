@@ -227,6 +227,33 @@ def test_an_agent_that_breaks_the_protocol(editor: AcpEditor, box: SessionBox) -
     assert box.client.sessions.show(session).state == "failed"
 
 
+def test_the_review_is_in_the_editor(editor: AcpEditor, box: SessionBox) -> None:
+    """What changed is told at the end of the turn; the operator looks, takes it, and goes on in the
+    same session, whose branch begins with what was taken."""
+    session = editor.open_session(box.paths.workspace)
+    assert editor.prompt(session, "edit taken") == "end_turn"
+    assert "[agentbox] changed: made.txt" in editor.text(of_box=True)
+    editor.clear()
+    assert editor.prompt(session, "/agentbox:review") == "end_turn"
+    shown = editor.text()
+    assert "added made.txt" in shown
+    assert "+taken" in shown
+    digest = shown.split("/agentbox:commit ")[1].split("`")[0]
+    refused = editor.wait(editor.start_prompt(session, "/agentbox:commit sha256:0"))
+    assert refused["error"]["data"]["kind"] == "precondition-failed"
+    editor.clear()
+    assert editor.prompt(session, f"/agentbox:commit {digest}") == "end_turn"
+    assert editor.text() == "Taken into the workspace: 1 paths.\n"
+    assert (box.paths.workspace / "made.txt").read_text() == "taken\n"
+    assert editor.prompt(session, "edit dropped") == "end_turn"
+    assert editor.prompt(session, "/agentbox:discard") == "end_turn"
+    editor.clear()
+    assert editor.prompt(session, "/agentbox:review") == "end_turn"
+    assert editor.text() == "Nothing has changed.\n"
+    assert (box.paths.workspace / "made.txt").read_text() == "taken\n"
+    (box.paths.workspace / "made.txt").unlink()
+
+
 def test_the_journal_has_what_was_said(editor: AcpEditor, box: SessionBox) -> None:
     """Pieces of one message are one event; each event names agent and session, and comes once."""
     session = editor.open_session(box.paths.workspace)

@@ -103,13 +103,14 @@ class AcpEditor:
             return self._answers[call]
         raise ConnectionError("the agent has ended") if found else TimeoutError(call)
 
-    def text(self) -> str:
-        """What the agents said."""
-        return "".join(
+    def text(self, *, of_box: bool = False) -> str:
+        """What the agents said, or what the box told beside."""
+        texts = [
             update["content"]["text"]
             for update in self.updates
             if update["sessionUpdate"] == "agent_message_chunk"
-        )
+        ]
+        return "".join(text for text in texts if text.startswith("\n[agentbox] ") is of_box)
 
     def clear(self) -> None:
         """Forgets the updates."""

@@ -114,6 +114,16 @@ class ReviewFiles:
             history=inspect(sealed, workspace, None if recorded is None else recorded.git, objects),
         )
 
+    def changed_paths(self, agent_id: str) -> list[str]:
+        """Of a branch that is not sealed, or is. Raises OSError, ValueError."""
+        work, sealed = home.agent_dir(self._paths, agent_id) / WORK, self.sealed_path(agent_id)
+        branch = work if work.is_dir() else sealed
+        recorded = baseline.read(self.baseline_path(agent_id))
+        if recorded is None or not branch.is_dir():
+            return []
+        comparison = compare(branch, Path(recorded.workspace), recorded.rows)
+        return [change.path for change in comparison.changes]
+
     def store(
         self, agent_id: str, name: str, branch: SealedBranch, commits: CommitsRecord | None
     ) -> Review:

@@ -140,6 +140,18 @@ class ReviewManager:
             )
             return None
 
+    async def preview(self, agent_id: str) -> list[str]:
+        """Changed paths of a branch whose agent may still write it. Raises BackendError."""
+        try:
+            return await asyncio.to_thread(self._files.changed_paths, agent_id)
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or error
+            raise BackendError(
+                f"cannot compare the branch of {agent_id}: {reason}",
+                slot="orchestrator",
+                impl="local-process",
+            ) from error
+
     async def clean_up(self, agent_id: str) -> None:
         """Remove the branch of an ended agent if it needs no review. Raises OSError."""
         async with self._lock:

@@ -24,7 +24,14 @@ from agentbox.contracts.agent_host.canaries import CanaryReport
 from agentbox.contracts.agent_host.denials import DenialCounts
 from agentbox.contracts.orchestrator import Signal
 from agentbox.contracts.review_commits import CommitsFileName
-from agentbox.contracts.sandboxes import ExecResult, FileChunk, NewSandbox, Sandbox, SessionSandbox
+from agentbox.contracts.sandboxes import (
+    ExecResult,
+    FileChunk,
+    NewSandbox,
+    Sandbox,
+    SandboxChanges,
+    SessionSandbox,
+)
 from agentbox.core.records.page import Page
 from agentbox.core.slot_errors import PermissionDenied
 from agentbox.policy.patterns.scopes import Scope
@@ -153,6 +160,12 @@ class AgentHostService:
         """Continues if the caller is cancelled."""
         resuming = self._sandboxes.resume(sandbox_id, make_requester(f"resume:{sandbox_id}"))
         return await asyncio.shield(asyncio.create_task(resuming))
+
+    async def show_changes(self, sandbox_id: str) -> SandboxChanges:
+        return await self._sandboxes.changes(sandbox_id)
+
+    async def review_sandbox(self, sandbox_id: str) -> bool:
+        return await self._sandboxes.review(sandbox_id)
 
     async def list_sandboxes(self, *, limit: int, cursor: str | None) -> Page[Sandbox]:
         return self._sandboxes.page(limit, cursor, self._is_visible)

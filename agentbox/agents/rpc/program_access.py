@@ -41,6 +41,8 @@ _SESSIONS: Final = (
     "create_session_sandbox",
     "suspend_sandbox",
     "resume_sandbox",
+    "show_changes",
+    "review_sandbox",
 )
 _REVIEWS: Final = ("list_reviews", "show_review", "commit_review", "discard_review")
 _APPROVALS: Final = ("list_approvals", "get_approval", "decide_approval", "watch_approvals")

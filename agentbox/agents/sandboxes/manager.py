@@ -35,11 +35,14 @@ from agentbox.contracts.sandboxes import (
     ExecResult,
     NewSandbox,
     Sandbox,
+    SandboxChanges,
     SessionSandbox,
 )
 from agentbox.core import clock
 from agentbox.core.slot_errors import NotFound, invalid_transition
+from agentbox.core.visible_text import escape_invisible
 
+_MAX_CHANGES = 20  # paths in an answer
 _UPLOAD = re.compile("[A-Za-z0-9-]{1,64}")
 
 
@@ -101,6 +104,26 @@ class SandboxManager:
                 await self._of(sandbox_id).close()  # that of the generation before
             await self._registry.start_again(entry, requester, self._on_created_again)
         return self.get(sandbox_id)
+
+    async def changes(self, sandbox_id: str) -> SandboxChanges:
+        """Raises NotFound, SandboxOver, InvalidTransition, BackendError."""
+        entry = self._session_entry(sandbox_id, "compared")
+        paths = await self._registry.host.reviews.preview(entry.agent_id)
+        shown = tuple(escape_invisible(path) for path in sorted(paths)[:_MAX_CHANGES])
+        return SandboxChanges(total=len(paths), paths=shown)
+
+    async def review(self, sandbox_id: str) -> bool:
+        """Raises NotFound, SandboxOver, InvalidTransition."""
+        entry = self._session_entry(sandbox_id, "reviewed")
+        async with self._changing.setdefault(sandbox_id, asyncio.Lock()):
+            if entry.state != "suspended":
+                raise invalid_transition(
+                    f"sandbox {sandbox_id} cannot be reviewed: it is {entry.state}",
+                    sandbox_id,
+                    from_state=entry.state,
+                    to_state="reviewed",
+                )
+            return await self._registry.host.reviews.seal(entry) is not None
 
     def page(
         self,

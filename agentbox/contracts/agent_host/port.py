@@ -15,6 +15,7 @@ from agentbox.contracts.sandboxes import (
     FileChunk,
     NewSandbox,
     Sandbox,
+    SandboxChanges,
     SessionSandbox,
 )
 from agentbox.contracts.states import State
@@ -150,6 +151,16 @@ class AgentHost(Protocol):
     async def resume_sandbox(self, sandbox_id: str) -> Sandbox:
         """One more generation of a suspended one, with the rights of now, without what was revoked.
         Idempotent. Raises as `suspend_sandbox`, and what spawning an agent raises."""
+        ...
+
+    async def show_changes(self, sandbox_id: str) -> SandboxChanges:
+        """Of a running or suspended session, while its programs may write. Raises NotFound, and
+        BackendError if the branch cannot be read."""
+        ...
+
+    async def review_sandbox(self, sandbox_id: str) -> bool:
+        """Makes the review of a suspended session, which goes on when it is resumed; False if
+        nothing has changed. Raises NotFound, and InvalidTransition unless it is suspended."""
         ...
 
     async def list_sandboxes(self, *, limit: int, cursor: str | None) -> Page[Sandbox]:

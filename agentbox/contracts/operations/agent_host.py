@@ -83,6 +83,18 @@ AGENT_HOST = Resource(
             deadline_s=_SANDBOX_SECONDS,
             caller=_CALLER,
         ),
+        read(
+            "show_changes",
+            rpc="sandbox.changes",
+            capability="sandboxes",
+            deadline_s=_SANDBOX_SECONDS,
+        ),
+        write(
+            "review_sandbox",
+            rpc="sandbox.review",
+            capability="sandboxes",
+            deadline_s=_SANDBOX_SECONDS,
+        ),
         read("list_sandboxes", rpc="sandbox.list", capability="sandboxes"),
         read("get_sandbox", rpc="sandbox.get", capability="sandboxes"),
         write(
