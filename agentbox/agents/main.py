@@ -19,7 +19,6 @@ from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.store import AgentStore
 from agentbox.agents.rpc.agent_host_service import AgentHostService
 from agentbox.agents.rpc.host_orchestrator import HostOrchestrator
-from agentbox.agents.rpc.listener import RpcListener
 from agentbox.agents.rpc.methods import METHODS
 from agentbox.agents.rpc.service import CAPABILITIES, Service
 from agentbox.agents.runs.one_shot import OneShotRuns
@@ -32,6 +31,7 @@ from agentbox.box.supervision.secrets import read_text
 from agentbox.core import logging
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
+from agentbox.core.rpc.listener import RpcListener
 from agentbox.core.rpc.session import Session
 
 PROGRAM = "agent-host"

@@ -95,6 +95,10 @@ class Paths:
     drift_supervisord_conf = _below(run, "supervisord.conf")
     supervisor_socket = _below(run, "supervisor.sock")
     agent_host_socket = _below(run, "agent-host.sock")
+    # The socket of mcp-host and its token, in a directory that the program may write.
+    mcp_host = _below(run, "mcp-host")
+    mcp_host_socket = _below(mcp_host, "rpc.sock")
+    mcp_host_token = _below(mcp_host, "token")
     supervisor_auth = _below(run, "supervisor-auth.conf")
     runtime_hints = _below(run, "runtime.sh")
     # Secrets from the environment, moved here in phase 2 (0400 each).

@@ -15,6 +15,7 @@ from agentbox.plan.tables import (
     CostPlan,
     EgressPlan,
     LimitsPlan,
+    McpPlan,
     MeshPlan,
     PolicyPlan,
     PrivacyPlan,
@@ -211,12 +212,14 @@ class Destination:
 @dataclass(frozen=True, kw_only=True)
 class Digests:
     """Digests of the inputs, `sha256:<hex>` each; `lock` and `seccomp` of the bytes of those files,
-    `skills` of the skills in the image, by name."""
+    `skills` of the skills in the image, by name; `mcp` of the pinned definitions of tools, by
+    `<server>/<tool>`."""
 
     manifest: str
     lock: str
     seccomp: str
     skills: Mapping[str, str] = field(default_factory=dict)
+    mcp: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +246,7 @@ class Plan:
     privacy: PrivacyPlan
     limits: LimitsPlan  # of every agent that has no table
     agents: Mapping[str, AgentPlan] = field(default_factory=dict)
+    mcp: McpPlan
     state: StatePlan
     sandboxes: SandboxesPlan
     policies: Mapping[str, PolicyPlan] = field(default_factory=dict)

@@ -26,6 +26,7 @@ _MODULES: Final = (
     "usage",
     "skills",
     "sandboxes",
+    "mcp",
     "tokens",
     "mesh",
 )

@@ -20,6 +20,7 @@ TABLE = {
     "no-repository": (409, False), "history-left-out": (409, False), "objects-bad": (409, False), "ref-refused": (409, False),
     "tip-differs": (409, False),
     "sandbox-over": (410, False), "exec-limit": (429, True), "path-outside": (403, False), "file-too-large": (413, False),
+    "mcp-unavailable": (503, True), "mcp-drift": (409, False), "mcp-timeout": (504, False), "mcp-result": (502, False),
 }  # fmt: skip
 
 

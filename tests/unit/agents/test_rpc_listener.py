@@ -11,7 +11,7 @@ import pytest
 from agentbox_testkit.wait import wait_until
 from support.agent_host import AgentHostBox
 
-from agentbox.agents.rpc.listener import FIRST_LINE_SECONDS, MAX_UNAUTHENTICATED
+from agentbox.core.rpc.listener import FIRST_LINE_SECONDS, MAX_UNAUTHENTICATED
 from agentbox.client.agent_host.connection import connect
 from agentbox.core.deadline import Deadline
 

@@ -11,6 +11,7 @@ from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.patterns.scopes import SCOPES, Scope, parse
 from agentbox.policy.policy import Policy, PolicyRuleSpec, build_policy
 from agentbox.policy.profiles import PolicyChainError, chain, profiles, rule_specs
+from agentbox.policy.rights.mcp import server_patterns
 
 
 @dataclass(frozen=True)
@@ -101,6 +102,8 @@ def _bindings(context: RuleContext, agent: str, scopes: tuple[Scope, ...]) -> di
         bindings["$ENV"] = list(context[f"{table}.env"])
     if "llm" in scopes:
         bindings["$PROVIDER"] = [name for name in [context[f"{table}.provider"]] if name]
+    if "tool" in scopes:
+        bindings["$MCP"] = list(server_patterns(context[f"{table}.mcp"]))
     if "agent" in scopes:
         bindings["$CHILDREN"] = list(context[f"{table}.children"])
     return bindings

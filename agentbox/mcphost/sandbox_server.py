@@ -1,0 +1,90 @@
+"""Starts a stdio server: a sandbox of its own, in which its program runs on open pipes."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+from agentbox.contracts.agent_host.port import AgentHost
+from agentbox.contracts.orchestrator import MAX_RUN_SECONDS
+from agentbox.contracts.sandboxes import NewSandbox
+from agentbox.core.ids import uuid7
+from agentbox.core.slot_errors import AdapterError, McpUnavailable
+from agentbox.mcphost.connection import Streams
+from agentbox.mcphost.exec_transport import ExecTransport
+from agentbox.plan.tables import McpServerPlan
+
+LABEL = "agentbox.mcp"  # of the sandboxes of servers: the name of the row
+GRACE_SECONDS = 2.0
+_KEPT_OUTPUT = 4 << 20  # bytes that agent-host keeps until they are read
+_OVERHEAD = 256 << 10  # bytes of a message beside the result
+
+
+class SandboxServer:
+    """A `Transport`. `agent_id` names the agent that it serves, "" for all."""
+
+    def __init__(self, host: AgentHost, name: str, row: McpServerPlan, agent_id: str) -> None:
+        self._host, self._name, self._row, self._agent_id = host, name, row, agent_id
+        self._pipes: ExecTransport | None = None
+        self.ended = asyncio.Event()
+
+    @property
+    def reason(self) -> str:
+        return "" if self._pipes is None else self._pipes.reason
+
+    @property
+    def stderr(self) -> bytes:
+        return b"" if self._pipes is None else self._pipes.stderr
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[Streams]:
+        """Ends the sandbox when it is left. Raises McpUnavailable."""
+        try:
+            sandbox_id, n = await self._start()
+        except AdapterError as error:
+            raise McpUnavailable(
+                f"cannot start the MCP server {self._name}: {error.message}",
+                hint=error.hint,
+                server=self._name,
+            ) from error
+        try:
+            self._pipes = ExecTransport(
+                self._host, sandbox_id, n, self._row.max_result + _OVERHEAD, self.ended
+            )
+            async with self._pipes.open() as streams:
+                yield streams
+        finally:
+            self.ended.set()
+            await asyncio.shield(asyncio.ensure_future(self._end(sandbox_id)))
+
+    async def _start(self) -> tuple[str, int]:
+        """Sandbox and number of the program."""
+        sandbox = await self._host.create_sandbox(
+            NewSandbox(
+                name=f"mcp-{self._name}",
+                profile=self._row.profile,
+                labels={LABEL: self._name, f"{LABEL}.agent": self._agent_id},
+            ),
+            request_id=uuid7(),
+        )
+        try:
+            started = await self._host.exec_sandbox(
+                sandbox.sandbox_id,
+                (*self._row.command, *self._row.args),
+                request_id=uuid7(),
+                cwd="",
+                env={},
+                stdin=None,
+                interactive=True,
+                timeout_s=MAX_RUN_SECONDS,
+                max_output=max(_KEPT_OUTPUT, 2 * self._row.max_result),
+                detach=True,
+            )
+        except AdapterError:
+            await self._end(sandbox.sandbox_id)
+            raise
+        return sandbox.sandbox_id, started.n
+
+    async def _end(self, sandbox_id: str) -> None:
+        """Agent-host ends it by itself if it does not answer: its time is limited."""
+        with contextlib.suppress(AdapterError):
+            await self._host.end_sandbox(sandbox_id, grace_s=GRACE_SECONDS)
