@@ -33,6 +33,7 @@ RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "states": ("States", "The memory and pods of runs."),
     "usage": ("Usage", "Tokens and cost of model calls."),
     "sandboxes": ("Sandboxes", "Programs run under one agent's confinement."),
+    "mcp": ("Mcp", "MCP servers of the box."),
 }
 _OF_THE_BOX: Final = ("box", "tasks")  # their operations are methods of the client itself
 _BY_HAND: Final = (

@@ -42,7 +42,7 @@ class Transport(Protocol):
     def open(self) -> contextlib.AbstractAsyncContextManager[Streams]: ...
 
 
-class LiveTool(Mapping[str, Any]):
+class LiveTool:
     """A definition as the server has it now, with its digest; "" if it has no canonical form."""
 
     def __init__(self, definition: dict[str, Any]) -> None:
@@ -51,15 +51,6 @@ class LiveTool(Mapping[str, Any]):
             self.digest = definition_digest(definition)
         except (ValueError, RecursionError):
             self.digest = ""
-
-    def __getitem__(self, name: str) -> Any:
-        return self.definition[name]
-
-    def __iter__(self) -> Any:
-        return iter(self.definition)
-
-    def __len__(self) -> int:
-        return len(self.definition)
 
 
 class _Session(ClientSession):

@@ -59,6 +59,7 @@ def plan_of(
         state=parsed.state,
         cost=parsed.cost,
         sandboxes=parsed.sandboxes,
+        mcp=parsed.mcp,
         agents=parsed.agents,
         policies=parsed.policies,
         providers=parsed.providers,

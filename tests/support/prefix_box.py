@@ -162,6 +162,7 @@ def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
         "state": StatePlan(keep_days=7),
         "cost": CostPlan(currency="USD", unknown="refuse", keep_days=400),
         "sandboxes": tables.sandboxes(),
+        "mcp": tables.mcp(),
         "reach": tables.reach(),
         "slots": {"events": SlotPlan(use="local-jsonl", required=False)},
         "programs": programs,

@@ -5,7 +5,14 @@ from functools import cache
 from typing import Any
 
 from agentbox.plan.model import Plan
-from agentbox.plan.tables import EgressPlan, LimitsPlan, MeshPlan, PrivacyPlan, SandboxesPlan
+from agentbox.plan.tables import (
+    EgressPlan,
+    LimitsPlan,
+    McpPlan,
+    MeshPlan,
+    PrivacyPlan,
+    SandboxesPlan,
+)
 from support.plans import plan_of
 
 MIB = 1 << 20
@@ -34,6 +41,11 @@ def privacy(**changes: Any) -> PrivacyPlan:
 def sandboxes(**changes: Any) -> SandboxesPlan:
     """`[sandboxes]`."""
     return replace(_default().sandboxes, **changes)
+
+
+def mcp(**changes: Any) -> McpPlan:
+    """`[mcp]`: no servers."""
+    return replace(_default().mcp, **changes)
 
 
 def reach(**changes: Any) -> EgressPlan:
