@@ -125,6 +125,10 @@ class McpHost(Protocol):
         that is not offered, McpDrift, McpUnavailable, McpTimeout, McpResult."""
         ...
 
+    async def configure(self, config: JsonObj) -> None:
+        """Puts the configuration of a newer plan in force: that of `mcphost.config`."""
+        ...
+
     async def end_agent(self, agent_id: str) -> None:
         """Ends what served only that agent."""
         ...

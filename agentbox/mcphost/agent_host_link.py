@@ -6,11 +6,13 @@ import structlog
 
 from agentbox.client.agent_host.connection import open_until_lost
 from agentbox.contracts.agent_host.port import AgentHost
+from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import AdapterError, McpUnavailable
 from agentbox.mcphost.sandbox_server import GRACE_SECONDS, LABEL
 
 _RETRY_SECONDS = 0.5
+_OPEN_SECONDS = 20.0
 _PAGE = 500
 log = structlog.get_logger()
 
@@ -32,9 +34,17 @@ class AgentHostLink:
         return self._host
 
     async def open(self) -> None:
-        """Returns when it is connected and no sandbox of an earlier mcp-host is left."""
+        """Returns when it is connected and no sandbox of an earlier mcp-host is left. Raises
+        AgentboxError if that takes longer than 20 seconds."""
         self._task = asyncio.create_task(self._run(), name="agent-host")
-        await self._connected.wait()
+        try:
+            async with asyncio.timeout(_OPEN_SECONDS):
+                await self._connected.wait()
+        except TimeoutError as error:
+            await self.close()
+            raise AgentboxError(
+                "cannot start mcp-host: agent-host does not answer", "agentbox logs agent-host"
+            ) from error
 
     async def close(self) -> None:
         if self._task is not None:

@@ -1,54 +1,49 @@
-"""Configuration of mcp-host, from the plan in force."""
+"""Configuration of mcp-host, from the plan in force. The API sends that of a newer plan."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Self
+from dataclasses import dataclass, field
+from typing import Any, Self
 
-from agentbox.core.paths import Paths
+from agentbox.core.records.plain import build, to_plain
 from agentbox.plan.model import Plan
-from agentbox.plan.names import MCP_HOST
-from agentbox.plan.tables import McpServerPlan
+from agentbox.plan.tables import McpPlan, McpServerPlan
 
 
 @dataclass(frozen=True, kw_only=True)
 class McpConfig:
-    """`servers` are the enabled rows; `agents` has the names in [agents] that each is offered to;
-    `locked` the pinned digests by `<server>/<tool>`.
+    """`agents` has the names in [agents] that each server is offered to; `locked` the pinned
+    digests by `<server>/<tool>`.
     """
 
-    paths: Paths
-    servers: Mapping[str, McpServerPlan]
-    agents: Mapping[str, tuple[str, ...]]
-    locked: Mapping[str, str]
-    max_servers: int
-    max_tools: int
-    max_description: int
-    log_level: str
+    mcp: McpPlan
+    agents: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    locked: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
-    def from_plan(cls, plan: Plan, paths: Paths) -> Self:
-        """The configuration of the box at these paths."""
-        servers = {name: row for name, row in plan.mcp.servers.items() if row.enabled}
-        return cls(
-            paths=paths,
-            servers=servers,
-            agents={
-                name: tuple(
-                    agent
-                    for agent, table in sorted(plan.agents.items())
-                    if table.enabled and name in table.mcp
-                )
-                for name in servers
-            },
-            locked=plan.digests.mcp,
-            max_servers=plan.mcp.max_servers,
-            max_tools=plan.mcp.max_tools,
-            max_description=plan.mcp.description,
-            log_level=plan.observability.log_level,
-        )
+    def from_plan(cls, plan: Plan) -> Self:
+        """The part of a plan that mcp-host needs."""
+        offers = {
+            name: tuple(
+                agent
+                for agent, table in sorted(plan.agents.items())
+                if table.enabled and name in table.mcp
+            )
+            for name in plan.mcp.servers
+        }
+        return cls(mcp=plan.mcp, agents=offers, locked=plan.digests.mcp)
 
     @property
-    def directory(self) -> Path:
-        """Its state: first-use pins, known definitions, events that wait for the journal."""
-        return self.paths.slot(MCP_HOST)
+    def servers(self) -> Mapping[str, McpServerPlan]:
+        """The enabled rows, by name."""
+        return {name: row for name, row in self.mcp.servers.items() if row.enabled}
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain data."""
+        data: dict[str, Any] = to_plain(self)
+        return data
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The inverse of `to_json`. Raises ValueError."""
+        config: Self = build(cls, data, "config")
+        return config

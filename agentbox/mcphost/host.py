@@ -17,6 +17,7 @@ from agentbox.core.slot_errors import (
     McpResult,
     McpUnavailable,
     NotFound,
+    ValidationError,
 )
 from agentbox.mcphost.config import McpConfig
 from agentbox.mcphost.connection import ServerConnection
@@ -77,7 +78,7 @@ class McpService:
             for name in names
             for definition in self._catalogue.offered(name)
         ]
-        return tuple(offered[: self.config.max_tools])
+        return tuple(offered[: self.config.mcp.max_tools])
 
     async def call_tool(
         self,
@@ -126,6 +127,17 @@ class McpService:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(remaining):
                     await self._recorded.wait()
+
+    async def configure(self, config: Mapping[str, Any]) -> None:
+        try:
+            newer = McpConfig.from_json(config)
+        except ValueError as error:
+            detail = str(error)
+            raise ValidationError(
+                f"invalid configuration: {detail}",
+                errors=[{"pointer": "/config", "detail": detail}],
+            ) from error
+        await self.replace_config(newer)
 
     async def replace_config(self, config: McpConfig) -> None:
         """Puts a newer configuration in force."""

@@ -10,9 +10,7 @@ import sys
 
 import structlog
 
-from agentbox.box.supervision.applied_plan import applied_version, plan_in_force
 from agentbox.box.supervision.boot_record import load_plan, read_boot_record
-from agentbox.box.supervision.notify import notify, remove_note
 from agentbox.core import logging
 from agentbox.core.background.tasks import log_failures
 from agentbox.core.errors import AgentboxError
@@ -30,7 +28,6 @@ from agentbox.mcphost.tool_catalogue import ToolCatalogue
 from agentbox.plan.model import Plan
 from agentbox.plan.names import MCP_HOST
 
-_PLAN_SECONDS = 1.0  # between looks at the applied plan
 log = structlog.get_logger()
 
 
@@ -38,22 +35,22 @@ def main() -> int:
     """Returns the exit code. An operator error is one line on stderr."""
     paths = Paths.for_this_process()
     try:
-        config = McpConfig.from_plan(_plan(paths), paths)
-        logging.configure(MCP_HOST, config.log_level)
-        asyncio.run(serve(config))
+        plan = _plan(paths)
+        logging.configure(MCP_HOST, plan.observability.log_level)
+        asyncio.run(serve(McpConfig.from_plan(plan), paths))
     except AgentboxError as error:
         sys.stderr.write(f"{error.message}\n{error.hint}\n")
         return int(error.exit_code)
     return 0
 
 
-async def serve(config: McpConfig) -> None:
-    """Returns after SIGTERM or SIGINT, when no server runs any more."""
+async def serve(config: McpConfig, paths: Paths) -> None:
+    """Returns after SIGTERM or SIGINT, when no server runs any more. Raises AgentboxError if
+    agent-host does not answer: after a restart its token may be readable."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    paths, link = config.paths, AgentHostLink(config.paths)
-    store = McpStore(config.directory)
+    link, store = AgentHostLink(paths), McpStore(paths.slot(MCP_HOST))
     await store.open()
     pool = ServerPool(
         config, lambda name, row, agent_id: SandboxServer(link.host, name, row, agent_id)
@@ -70,46 +67,24 @@ async def serve(config: McpConfig) -> None:
     paths.mcp_host_socket.unlink(missing_ok=True)
     await link.open()
     listener = RpcListener(paths.mcp_host_socket, on_connect)
-    background = [
-        asyncio.create_task(pool.end_idle(), name="idle-servers"),
-        asyncio.create_task(_follow_plan(service, paths), name="live-configuration"),
-    ]
-    for task in background:
-        task.add_done_callback(log_failures(task.get_name()))
-    notify(paths, MCP_HOST)
+    idle = asyncio.create_task(pool.end_idle(), name="idle-servers")
+    idle.add_done_callback(log_failures(idle.get_name()))
     log.info("listening", servers=len(config.servers))
     try:
         await stop.wait()
-        remove_note(paths, MCP_HOST)
     finally:
         await listener.close()
-        for waiting in (*background, *sessions):
-            waiting.cancel()
-        await asyncio.gather(*background, *sessions, return_exceptions=True)
+        for task in (idle, *sessions):
+            task.cancel()
+        await asyncio.gather(idle, *sessions, return_exceptions=True)
         await service.close()
         await link.close()
         await store.close()
 
 
-async def _follow_plan(service: McpService, paths: Paths) -> None:
-    """Puts each applied plan in force."""
-    version = applied_version(paths)
-    while True:
-        await asyncio.sleep(_PLAN_SECONDS)
-        if (current := applied_version(paths)) == version:
-            continue
-        version = current
-        try:
-            plan = _plan(paths)
-        except AgentboxError as error:
-            log.error("cannot load the applied plan", reason=error.message)
-            continue
-        await service.replace_config(McpConfig.from_plan(plan, paths))
-
-
 def _plan(paths: Paths) -> Plan:
     record = read_boot_record(paths)
-    return plan_in_force(paths, record.load_plan() if record else load_plan(paths.plan))
+    return record.load_plan() if record else load_plan(paths.plan)
 
 
 def _new_token(paths: Paths) -> str:

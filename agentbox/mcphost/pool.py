@@ -93,10 +93,10 @@ class ServerPool:
         return row.transport == "http" or row.instance == "shared"
 
     def _start(self, key: Key, row: McpServerPlan) -> ServerConnection:
-        if len(self.connections) >= self.config.max_servers and key not in self.connections:
+        if len(self.connections) >= self.config.mcp.max_servers and key not in self.connections:
             raise McpUnavailable(
                 f"cannot start the MCP server {key.server}: {len(self.connections)} run, and "
-                f"mcp.max_servers is {self.config.max_servers}",
+                f"mcp.max_servers is {self.config.mcp.max_servers}",
                 hint="try again when one is idle, or raise mcp.max_servers in agentbox.toml",
                 server=key.server,
             )

@@ -4,11 +4,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from jsonschema import SchemaError
-from jsonschema.validators import validator_for
-from referencing import Registry
-from referencing.exceptions import Unresolvable
-
 from agentbox.core.slot_errors import McpResult
 
 
@@ -47,6 +42,11 @@ def check_result(
 def _difference(schema: dict[str, Any], content: Any) -> str:
     """How the content differs from the schema; "" if it matches. References are resolved within
     the schema only."""
+    from jsonschema import SchemaError  # few tools have an output schema
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+    from referencing.exceptions import Unresolvable
+
     if content is None:
         return "it has an output schema, and the result has no structured content"
     kind = validator_for(schema)

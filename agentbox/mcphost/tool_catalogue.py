@@ -115,4 +115,4 @@ class ToolCatalogue:
         return "offered", ""
 
     def _problem(self, server: str, tool: LiveTool) -> str:
-        return find_problem(server, tool.definition, self.config.max_description)
+        return find_problem(server, tool.definition, self.config.mcp.description)

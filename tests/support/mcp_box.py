@@ -2,8 +2,11 @@
 manifest text.
 """
 
+import asyncio
+import contextlib
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -16,13 +19,12 @@ from typing import Any, Self
 
 import httpx
 
-from agentbox.box.supervision.applied_plan import store_applied
-from agentbox.box.supervision.notify import read_note
+from agentbox.client.mcp_host import McpHostClient
 from agentbox.contracts.mcp import McpServer
 from agentbox.core.canonical import canonical_json
 from agentbox.core.paths import PREFIX_VARIABLE, environment
+from agentbox.mcphost.config import McpConfig
 from agentbox.plan.model import Plan
-from agentbox.plan.names import MCP_HOST
 from support import plans
 from support.agent_host import end_with_parent
 from support.story_box import StoryBox
@@ -53,10 +55,16 @@ class McpHostProcess:
                 preexec_fn=end_with_parent,
             )
         deadline = time.monotonic() + _START_SECONDS
-        while (note := read_note(self.paths, MCP_HOST)) is None or note.pid != self.process.pid:
+        while not self._is_listening():
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise RuntimeError(f"mcp-host does not start:\n{self.log.read_text()}")
             time.sleep(0.01)
+
+    def _is_listening(self) -> bool:
+        with socket.socket(socket.AF_UNIX) as client, contextlib.suppress(OSError):
+            client.connect(str(self.paths.mcp_host_socket))
+            return True
+        return False
 
     def kill(self) -> None:
         """Sends SIGKILL, like a crash."""
@@ -102,9 +110,14 @@ class McpBox(StoryBox):
         self._programs.close()
 
     def apply(self, plan: Plan) -> None:
-        """Puts a plan in force, as the API does for live keys."""
+        """Puts a plan in force in mcp-host, as the API does for live keys."""
         self.plan = plan
-        store_applied(self.paths, plan)
+        asyncio.run(self._configure())
+
+    async def _configure(self) -> None:
+        client = McpHostClient(self.paths)
+        await client.operations.configure(McpConfig.from_plan(self.plan).to_json())
+        await client.close()
 
     def test(self, server: str) -> McpServer:
         """Asks a server for its tools."""
