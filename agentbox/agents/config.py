@@ -37,6 +37,7 @@ class HostConfig:
     sandboxes: SandboxesPlan
     egress_allow: tuple[str, ...]  # patterns of `egress.allow`, the maximum of every agent
     gateway_port: int  # on 127.0.0.1
+    programs: tuple[str, ...]  # of this box
     max_agents: int
     max_depth: int
     grace_seconds: float
@@ -105,6 +106,7 @@ class HostConfig:
             box_tasks=agent_tasks(plan.resources.pids),
             box_memory=agent_memory(plan.resources.memory, sum(mount.size for mount in plan.tmpfs)),
             writable_dirs=plan.writable_roots,
+            programs=tuple(program.name for program in plan.programs),
             max_agents=options.max_agents,
             max_depth=options.max_depth,
             grace_seconds=options.grace_seconds,

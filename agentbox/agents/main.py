@@ -20,6 +20,7 @@ from agentbox.agents.registry.store import AgentStore
 from agentbox.agents.rpc.agent_host_service import AgentHostService
 from agentbox.agents.rpc.host_orchestrator import HostOrchestrator
 from agentbox.agents.rpc.methods import METHODS
+from agentbox.agents.rpc.program_access import NO_PROGRAMS, ProgramTokens
 from agentbox.agents.rpc.service import CAPABILITIES, Service
 from agentbox.agents.runs.one_shot import OneShotRuns
 from agentbox.agents.sandboxes.manager import SandboxManager
@@ -58,13 +59,18 @@ def main() -> int:
 
 async def serve(config: HostConfig) -> None:
     """Return after SIGTERM, SIGINT or the method `shutdown`, when no agent runs any more."""
-    async with open_service(config, token=_token(config.paths)) as service:
+    programs = ProgramTokens.write(config.paths, config.programs)
+    async with open_service(config, token=_token(config.paths), programs=programs) as service:
         await _serve_connections(service)
 
 
 @contextlib.asynccontextmanager
 async def open_service(
-    config: HostConfig, *, token: str | None, capabilities: tuple[str, ...] = CAPABILITIES
+    config: HostConfig,
+    *,
+    token: str | None,
+    programs: ProgramTokens = NO_PROGRAMS,
+    capabilities: tuple[str, ...] = CAPABILITIES,
 ) -> AsyncIterator[Service]:
     """A host with the state of its predecessor, whose processes are ended. Serves nothing yet."""
     store = AgentStore(config.state_dir, config.store_record)
@@ -94,6 +100,7 @@ async def open_service(
             sandboxes=sandboxes,
             methods=METHODS,
             token=token,
+            programs=programs,
             capabilities=capabilities,
         )
         expiry.cancel()

@@ -99,6 +99,8 @@ class Paths:
     mcp_host = _below(run, "mcp-host")
     mcp_host_socket = _below(mcp_host, "rpc.sock")
     mcp_host_token = _below(mcp_host, "token")
+    # Tokens of programs for other programs: a directory each, which it can read.
+    connections = _below(run, "connections")
     supervisor_auth = _below(run, "supervisor-auth.conf")
     runtime_hints = _below(run, "runtime.sh")
     # Secrets from the environment, moved here in phase 2 (0400 each).
@@ -132,6 +134,10 @@ class Paths:
     def token(self, program: str) -> Path:
         """The per-boot token file of a program (0400)."""
         return self.run / f"{program}.token"
+
+    def agent_host_token(self, program: str) -> Path:
+        """The token of a program for agent-host, for this start of agent-host (0400)."""
+        return self.connections / program / "agent-host.token"
 
     def password(self, file: str) -> Path:
         """The password of a feature's program, for this boot (0400)."""

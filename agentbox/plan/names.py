@@ -11,6 +11,7 @@ MODEL_METRICS_FILE = (
     "models.json"  # in the run directory: counters of the model gateway, for /metrics
 )
 AGENT_HOST = "agent-host"
+SESSION_HOST = "session-host"
 MCP_HOST = "mcp-host"
 SEAL = "bootstrap-seal"
 

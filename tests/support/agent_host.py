@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,16 @@ from agentbox.core.canonical import canonical_json
 from agentbox.core.linux import kernel
 from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
 from agentbox.manifest.slot_options import ProcessOptions
-from agentbox.plan.model import ApiPlan, Digests, ObservabilityPlan, Plan, ResourcesPlan, SlotPlan
+from agentbox.plan.model import (
+    ApiPlan,
+    Digests,
+    ObservabilityPlan,
+    Plan,
+    Program,
+    ReadySignal,
+    ResourcesPlan,
+    SlotPlan,
+)
 from support import plans, tables
 
 MIB = 1 << 20
@@ -26,11 +35,15 @@ _START_SECONDS = 20.0
 
 
 def plan_of(
-    limits: Mapping[str, Any], options: Mapping[str, Any], manifest: str = "", pids: int = 0
+    limits: Mapping[str, Any],
+    options: Mapping[str, Any],
+    manifest: str = "",
+    pids: int = 0,
+    programs: Iterable[str] = (),
 ) -> Plan:
     """Return a plan for starting agent-host: what it does not read is empty. Agents, policies,
     providers and egress are those of a manifest text. `pids` is the limit of the box, 0 =
-    unlimited.
+    unlimited. `programs` have connections of their own.
     """
     parsed = plans.plan_of(manifest)
     digest = "sha256:" + "0" * 64
@@ -65,7 +78,16 @@ def plan_of(
         providers=parsed.providers,
         reach=parsed.reach,
         slots={"orchestrator": SlotPlan(use="local-process", required=True, options=options)},
-        programs=(),
+        programs=tuple(
+            Program(
+                name=name,
+                priority=50,
+                argv=("/bin/true",),
+                required=False,
+                ready=ReadySignal(by="state"),
+            )
+            for name in programs
+        ),
         ports=(),
         probes=(),
         tmpfs=(),
@@ -92,6 +114,7 @@ class AgentHostBox:
         scale: float = 1,
         manifest: str = "",
         pids: int = 0,
+        programs: Iterable[str] = (),
     ) -> None:
         self.paths = Paths(prefix)
         self._scale, self._options = scale, ProcessOptions(**(options or {}))
@@ -105,7 +128,7 @@ class AgentHostBox:
         ):
             directory.mkdir(parents=True, exist_ok=True)
         self.paths.plan.write_bytes(
-            canonical_json(plan_of(limits or {}, options or {}, manifest, pids).to_json())
+            canonical_json(plan_of(limits or {}, options or {}, manifest, pids, programs).to_json())
         )
         self.log = prefix / "agent-host.log"
 

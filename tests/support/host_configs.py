@@ -20,6 +20,7 @@ def host_config(paths: Paths, **changes: Any) -> HostConfig:
         "providers": {},
         "sandboxes": tables.sandboxes(),
         "egress_allow": (),
+        "programs": (),
         "gateway_port": GATEWAY_PORT,
         **vars(ProcessOptions()),
         "log_level": "info",

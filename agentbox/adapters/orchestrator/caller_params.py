@@ -26,12 +26,20 @@ def current_caller() -> dict[str, Any]:
     return params
 
 
-def caller_of(params: Mapping[str, Any]) -> CallContext:
-    """The inverse; what is absent is empty. Raises ValidationError."""
+def caller_of(params: Mapping[str, Any], program: str = "") -> CallContext:
+    """The inverse; what is absent is empty. A `program` acts for its callers without their rights:
+    nobody is admin, and it starts no tasks. Raises ValidationError."""
     text = {
         name: from_wire(str, params.get(name, ""))
         for name in ("principal", "session_id", "trace_id", "submitter", "state_id")
     }
+    if program:
+        return CallContext(
+            principal=text["principal"],
+            session_id=text["session_id"] or None,
+            trace_id=text["trace_id"] or None,
+            program=program,
+        )
     return CallContext(
         principal=text["principal"],
         scopes=frozenset({"admin"}) if params.get("admin") is True else frozenset(),

@@ -34,6 +34,7 @@ class CallContext:
         False  # the created bead is the session: a task, identified by its bead id
     )
     deadline: Deadline | None = None
+    program: str = ""  # the program of this box whose connection to agent-host it is; "": the API
     submission: TaskSubmission | None = None  # set by the control plane only
     # privacy classes that were masked in this caller's input
     redacted: set[str] = field(default_factory=set, compare=False)

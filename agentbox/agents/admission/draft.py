@@ -14,11 +14,17 @@ TASK_PREFIX = (
 )
 
 
+def request_owner(program: str, principal: str) -> str:
+    """The principal; for a program both, and no principal contains a space."""
+    return f"urn:agentbox:program:{program} {principal}" if program else principal
+
+
 @dataclass(frozen=True, kw_only=True)
 class Requester:
     """Who requests an agent, under which id, and whether the limits of the manifest apply. For a
     task, `submitter` is who submitted it and `state_id` the state that all of its attempts use.
-    `session_id` and `trace_id` belong to the call; "" means none yet."""
+    `session_id` and `trace_id` belong to the call; "" means none yet. `program` is the one of this
+    box that owns the agent, "" for none."""
 
     principal: str
     request_id: str
@@ -28,6 +34,12 @@ class Requester:
     state_id: str = ""
     session_id: str = ""
     trace_id: str = ""
+    program: str = ""
+
+    @property
+    def request_owner(self) -> str:
+        """Whose request ids these are: programs have their own for each principal."""
+        return request_owner(self.program, self.principal)
 
     @property
     def is_agent(self) -> bool:

@@ -128,12 +128,13 @@ class ApprovalRegistry:
             raise NotFound("cannot find this approval", resource="approval", id=approval_id)
         return request
 
-    def page(self) -> list[dict[str, Any]]:
-        """Those of the last day, oldest first."""
+    def page(self, is_visible: Callable[[str], bool] = lambda family: True) -> list[dict[str, Any]]:
+        """Those of the last day whose family is visible, oldest first."""
         self._expire(self._requests.values())
         return [
             request.describe()
             for request in sorted(self._requests.values(), key=lambda request: request.id)
+            if is_visible(request.family)
         ]
 
     def _find_equal(self, digest: str) -> ApprovalRequest | None:

@@ -35,7 +35,7 @@ class Forwarder:
     def __init__(self, agents: HttpOrchestrator, stop: asyncio.Event) -> None:
         self.agents, self.stop = agents, stop
 
-    def handshake(self, _params: Params) -> dict[str, Any]:
+    def handshake(self, _session: Session[Any], _params: Params) -> dict[str, Any]:
         """The bounds of the caller's box do not apply to the remote host and are ignored."""
         return {"capabilities": sorted(self.agents.capabilities)}
 

@@ -38,6 +38,7 @@ def admit_agent(
         limits=draft.limits,
         principal=requester.principal,
         request_id=requester.request_id,
+        program=requester.program,
         depth=0 if parent is None else parent.depth + 1,
         once=once,
         kind=kind,

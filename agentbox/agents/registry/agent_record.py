@@ -36,6 +36,7 @@ class AgentRecord:
     limits: Limits  # effective: every field set
     principal: str
     request_id: str
+    program: str = ""  # of this box, whose connection may use it; "": none
     depth: int = 0
     once: bool = False  # started by run_once
     kind: AgentKind = "agent"
@@ -143,6 +144,7 @@ class AgentRecord:
                 "trace_id",
                 "principal",
                 "request_id",
+                "program",
                 "depth",
                 "once",
                 "kind",

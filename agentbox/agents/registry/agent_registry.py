@@ -80,7 +80,7 @@ class AgentRegistry:
         sent once. Continues if the caller is cancelled. With `attached`, output waits from the
         first byte for a reader. `on_created` is called before the start, and not if the agent
         exists already."""
-        key = (requester.principal, requester.request_id)
+        key = (requester.request_owner, requester.request_id)
         pending = self._existing_request(key)
         if isinstance(pending, AgentHandle):
             return pending

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 import apsw
 
+from agentbox.agents.admission.draft import request_owner
 from agentbox.agents.approvals.request import ApprovalRequest as Approval
 from agentbox.agents.registry import lifecycle_event_record
 from agentbox.agents.registry.agent_record import AgentRecord
@@ -46,7 +47,7 @@ MIGRATIONS = (
     """,
 )
 T = TypeVar("T")
-RequestKey = tuple[str, str]  # principal, request id
+RequestKey = tuple[str, str]  # owner (`request_owner`), request id
 
 
 class AgentStore:
@@ -102,7 +103,7 @@ class AgentStore:
 
     async def admit(self, entry: AgentRecord, used_state: StoredState) -> None:
         """Store a new agent, its state and its request before its process exists."""
-        moment = time.time()
+        moment, owner = time.time(), request_owner(entry.program, entry.principal)
 
         def job(db: apsw.Connection) -> None:
             _upsert_entry(db, entry)
@@ -110,7 +111,7 @@ class AgentStore:
             db.execute("DELETE FROM requests WHERE at <= ?", (moment - REQUEST_SECONDS,))
             db.execute(
                 "INSERT INTO requests VALUES (?, ?, ?, ?)",
-                (entry.principal, entry.request_id, entry.agent_id, moment),
+                (owner, entry.request_id, entry.agent_id, moment),
             )
 
         await self._database.write(job)

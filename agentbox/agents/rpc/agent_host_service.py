@@ -8,12 +8,14 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from typing import Any, Literal, cast
 
+from agentbox.adapters.runtime import context
 from agentbox.agents.authorization import metering
 from agentbox.agents.canaries import SandboxCanaryRunner
 from agentbox.agents.errors import invalid
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.review.commits.reading import TakenCommits
 from agentbox.agents.rpc.host_orchestrator import make_requester
+from agentbox.agents.rpc.program_access import owns
 from agentbox.agents.sandboxes.manager import SandboxManager
 from agentbox.agents.states.registry import check_owner
 from agentbox.agents.states.state import StoredState
@@ -40,7 +42,8 @@ class AgentHostService:
         self._host, self._canaries, self._sandboxes = host, canaries, sandboxes
 
     async def list_reviews(self) -> list[_Document]:
-        return [self._with_usage(summary) for summary in self._host.reviews.page()]
+        summaries = self._host.reviews.page()
+        return [self._with_usage(one) for one in summaries if self._is_visible(one["agent_id"])]
 
     async def show_review(self, agent_id: str, *, at: int, limit: int) -> _Document:
         page = await self._host.reviews.show(agent_id, at, limit)
@@ -98,7 +101,7 @@ class AgentHostService:
         )
 
     async def list_approvals(self) -> list[_Document]:
-        return [*self._host.approvals.page()]
+        return [*self._host.approvals.page(self._is_visible)]
 
     async def get_approval(self, id: str) -> _Document:
         return self._host.approvals.get(id).describe()
@@ -134,7 +137,7 @@ class AgentHostService:
         return await self._sandboxes.create(sandbox, make_requester(request_id))
 
     async def list_sandboxes(self, *, limit: int, cursor: str | None) -> Page[Sandbox]:
-        return self._sandboxes.page(limit, cursor)
+        return self._sandboxes.page(limit, cursor, self._is_visible)
 
     async def get_sandbox(self, sandbox_id: str) -> Sandbox:
         return self._sandboxes.get(sandbox_id)
@@ -244,6 +247,10 @@ class AgentHostService:
             runner.wait_for_report,
         )
         return runner.report
+
+    def _is_visible(self, agent_id: str) -> bool:
+        """Whether a list shows it to the current caller."""
+        return owns(self._host, context.current().program, agent_id)
 
     def _row(self, state: StoredState) -> _Document:
         return {

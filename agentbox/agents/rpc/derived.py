@@ -33,7 +33,7 @@ def _derive(method: RpcMethod, implementation: Callable[[B], object]) -> Method[
         arguments = method.decode(params)
         if not reads_caller:
             return method.encode_result(await operation(**arguments))
-        with context.as_caller(caller_of(params)):
+        with context.as_caller(caller_of(params, session.program)):
             return method.encode_result(await operation(**arguments))
 
     return handle

@@ -81,4 +81,5 @@ def make_requester(request_id: str) -> Requester:
         state_id=task.state_id if task else "",
         session_id=caller.session_id or "",
         trace_id=caller.trace_id or "",
+        program=caller.program,
     )

@@ -6,11 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from agentbox.adapters.runtime import context
+from agentbox.adapters.runtime.context import CallContext
 from agentbox.agents.canaries import SandboxCanaryRunner
 from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.rpc.agent_host_service import AgentHostService
 from agentbox.agents.rpc.host_orchestrator import HostOrchestrator
+from agentbox.agents.rpc.program_access import NO_PROGRAMS, ProgramTokens, check_call
 from agentbox.agents.sandboxes.manager import SandboxManager
 from agentbox.contracts.orchestrator import CONTRACT_VERSION
 from agentbox.core.rpc.session import Method, Session
@@ -50,13 +53,18 @@ class Service:
     sandboxes: SandboxManager
     methods: "Mapping[str, Method[Service]]" = field(repr=False)
     token: str | None = field(repr=False)  # None: the connection itself authenticates the caller
+    programs: ProgramTokens = field(default=NO_PROGRAMS, repr=False)
     capabilities: tuple[str, ...] = CAPABILITIES
     stop: asyncio.Event = field(default_factory=asyncio.Event)
     contract_version: ClassVar[str] = CONTRACT_VERSION
 
-    def handshake(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Apply the bounds of the caller from now on. Raises PermissionDenied for a wrong token."""
+    def handshake(self, session: Session[Any], params: Mapping[str, Any]) -> dict[str, Any]:
+        """Apply the bounds of the caller from now on, but not those of a program, which is none of
+        the callers that the end of agents waits for. Raises PermissionDenied for a wrong token."""
         token = str(params.get("token", "")).encode()
+        if program := self.programs.find(token):
+            session.program, session.is_watch_only = program, True
+            return {"capabilities": list(self.capabilities)}
         if self.token is not None and not hmac.compare_digest(token, self.token.encode()):
             raise PermissionDenied(
                 "cannot use agent-host: the token is not valid for this boot", scope="core"
@@ -65,8 +73,12 @@ class Service:
         return {"capabilities": list(self.capabilities)}
 
     async def handle(self, session: Session[Any], method: str, params: Mapping[str, Any]) -> Any:
-        """Raises NotFound for an unknown method."""
+        """Raises NotFound for an unknown method, and what `check_call` raises."""
         handler = self.methods.get(method)
         if handler is None:
             raise NotFound(f"unknown method {method}", resource="method", id=method)
-        return await handler(session, params)
+        if not session.program:
+            return await handler(session, params)
+        check_call(self.host, session.program, method, params)
+        with context.as_caller(CallContext(program=session.program)):
+            return await handler(session, params)

@@ -3,7 +3,7 @@
 import asyncio
 import re
 import signal as signals
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -60,9 +60,18 @@ class SandboxManager:
         )
         return self._describe(self._entry(handle.agent_id))
 
-    def page(self, limit: int, cursor: str | None) -> Page[Sandbox]:
-        """In order of id, which is the order of creation."""
-        entries = (entry for entry in self._registry.entries.values() if entry.kind == "sandbox")
+    def page(
+        self,
+        limit: int,
+        cursor: str | None,
+        is_visible: Callable[[str], bool] = lambda sandbox_id: True,
+    ) -> Page[Sandbox]:
+        """In order of id, which is the order of creation; only those that are visible."""
+        entries = (
+            entry
+            for entry in self._registry.entries.values()
+            if entry.kind == "sandbox" and is_visible(entry.agent_id)
+        )
         return select_page(entries, self._describe, limit, cursor)
 
     def get(self, sandbox_id: str) -> Sandbox:

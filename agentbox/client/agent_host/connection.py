@@ -64,8 +64,10 @@ async def connect(
     deadline: Deadline,
     impl: str = "local-process",
     bounds: Mapping[str, Any] | None = None,
+    program: str = "",
 ) -> tuple[RpcClient, dict[str, Any]]:
     """Return a connection accepted by agent-host and its hello. `bounds` apply there from then on.
+    A `program` of the box has a token of its own.
 
     Waits for the socket within the deadline. Raises SlotUnavailable, PermissionDenied (a wrong
     token) or ContractMismatch.
@@ -73,7 +75,7 @@ async def connect(
     client = await _open_connection(paths, deadline, impl)
     try:
         params = {
-            "token": _token(paths),
+            "token": _token(paths, program),
             "contract_version": CONTRACT_VERSION,
             "bounds": bounds or {},
         }
@@ -84,8 +86,9 @@ async def connect(
     return client, hello
 
 
-def _token(paths: Paths) -> str:
-    return paths.token("agent-host").read_text(encoding="ascii").strip()
+def _token(paths: Paths, program: str) -> str:
+    path = paths.agent_host_token(program) if program else paths.token("agent-host")
+    return path.read_text(encoding="ascii").strip()
 
 
 async def _open_connection(paths: Paths, deadline: Deadline, impl: str) -> RpcClient:

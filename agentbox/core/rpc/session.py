@@ -22,8 +22,8 @@ class RequestHandler(Protocol):
     @property
     def contract_version(self) -> str: ...
 
-    def handshake(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The result of `initialize`, after the version check. Raises PermissionDenied."""
+    def handshake(self, session: "Session[Any]", params: Mapping[str, Any]) -> dict[str, Any]:
+        """The result of `initialize`, before the version check. Raises PermissionDenied."""
         ...
 
     async def handle(self, session: "Session[Any]", method: str, params: Mapping[str, Any]) -> Any:
@@ -43,6 +43,7 @@ class Session(Generic[B]):
         self.service = service
         self.subscriptions: dict[int, ServerSubscription] = {}
         self.attachments: dict[int, Any] = {}
+        self.program = ""  # whose token it was opened with; "": the control plane
         self.is_watch_only = False  # such a client neither ends agents nor is notified of their end
         self._reader, self._writer = reader, writer
         self._initialized = False
@@ -92,7 +93,7 @@ class Session(Generic[B]):
         """Authenticates the caller and checks the version. Raises PermissionDenied or
         ContractMismatch.
         """
-        result = self.service.handshake(params)
+        result = self.service.handshake(self, params)
         version = self.service.contract_version
         client_version = str(params.get("contract_version", ""))
         if client_version.partition(".")[0] != version.partition(".")[0]:
