@@ -3,6 +3,7 @@ servers.
 """
 
 import asyncio
+import contextlib
 import os
 import secrets
 import signal
@@ -17,7 +18,7 @@ from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.core.rpc.listener import RpcListener
 from agentbox.core.rpc.session import Session
-from agentbox.mcphost.agent_host_link import AgentHostLink
+from agentbox.mcphost.agent_host_link import open_link
 from agentbox.mcphost.config import McpConfig
 from agentbox.mcphost.host import McpService
 from agentbox.mcphost.pool import ServerPool
@@ -45,19 +46,28 @@ def main() -> int:
 
 
 async def serve(config: McpConfig, paths: Paths) -> None:
-    """Returns after SIGTERM or SIGINT, when no server runs any more. Raises AgentboxError if
-    agent-host does not answer: after a restart its token may be readable."""
+    """Returns after SIGTERM or SIGINT, when no server runs any more. Raises SlotUnavailable if
+    agent-host does not answer."""
     stop, loop = asyncio.Event(), asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    link, store = AgentHostLink(paths), McpStore(paths.slot(MCP_HOST))
-    await store.open()
-    pool = ServerPool(
-        config, lambda name, row, agent_id: SandboxServer(link.host, name, row, agent_id)
-    )
-    service = McpService(config, store, pool, ToolCatalogue(config, store))
+    store = McpStore(paths.slot(MCP_HOST))
+    async with contextlib.AsyncExitStack() as stack:
+        await store.open()
+        stack.push_async_callback(store.close)
+        host = await stack.enter_async_context(open_link(paths))
+        pool = ServerPool(
+            config, lambda name, row, agent_id: SandboxServer(host, name, row, agent_id)
+        )
+        service = McpService(config, store, pool, ToolCatalogue(config, store))
+        stack.push_async_callback(service.close)
+        await _serve_connections(RpcService(service, _new_token(paths)), pool, paths, stop)
+
+
+async def _serve_connections(
+    rpc: RpcService, pool: ServerPool, paths: Paths, stop: asyncio.Event
+) -> None:
     sessions: set[asyncio.Task[None]] = set()
-    rpc = RpcService(service, _new_token(paths))
 
     def on_connect(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.create_task(Session(rpc, reader, writer).serve())
@@ -65,21 +75,15 @@ async def serve(config: McpConfig, paths: Paths) -> None:
         task.add_done_callback(sessions.discard)
 
     paths.mcp_host_socket.unlink(missing_ok=True)
-    await link.open()
     listener = RpcListener(paths.mcp_host_socket, on_connect)
     idle = asyncio.create_task(pool.end_idle(), name="idle-servers")
     idle.add_done_callback(log_failures(idle.get_name()))
-    log.info("listening", servers=len(config.servers))
-    try:
-        await stop.wait()
-    finally:
-        await listener.close()
-        for task in (idle, *sessions):
-            task.cancel()
-        await asyncio.gather(idle, *sessions, return_exceptions=True)
-        await service.close()
-        await link.close()
-        await store.close()
+    log.info("listening", servers=len(pool.config.servers))
+    await stop.wait()
+    await listener.close()
+    for task in (idle, *sessions):
+        task.cancel()
+    await asyncio.gather(idle, *sessions, return_exceptions=True)
 
 
 def _plan(paths: Paths) -> Plan:

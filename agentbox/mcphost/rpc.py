@@ -23,7 +23,7 @@ class RpcService:
     token: str = field(repr=False)
     contract_version: ClassVar[str] = CONTRACT_VERSION
 
-    def handshake(self, params: Mapping[str, Any]) -> dict[str, Any]:
+    def handshake(self, session: Session[Any], params: Mapping[str, Any]) -> dict[str, Any]:
         """Raises PermissionDenied for a wrong token."""
         token = str(params.get("token", ""))
         if not hmac.compare_digest(token.encode(), self.token.encode()):

@@ -25,6 +25,7 @@ from agentbox.core.canonical import canonical_json
 from agentbox.core.paths import PREFIX_VARIABLE, environment
 from agentbox.mcphost.config import McpConfig
 from agentbox.plan.model import Plan
+from agentbox.plan.names import MCP_HOST
 from support import plans
 from support.agent_host import end_with_parent
 from support.story_box import StoryBox
@@ -87,7 +88,8 @@ class McpBox(StoryBox):
     ) -> None:
         super().__init__(prefix, "", manifest, secrets or {})
         parsed = plans.plan_of(manifest)
-        self.plan = replace(self.plan, mcp=parsed.mcp)
+        programs = tuple(row for row in parsed.programs if row.name == MCP_HOST)
+        self.plan = replace(self.plan, mcp=parsed.mcp, programs=programs)
         self.host = McpHostProcess(self.paths)
         self._programs = ExitStack()
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 from agentbox.client.agent_host.operation_calls import agent_host_client
@@ -42,19 +42,10 @@ class _LocalPeer:
 @contextlib.asynccontextmanager
 async def open_agent_host(paths: Paths) -> AsyncIterator[AgentHost]:
     """agent-host over a connection of its own, closed at the end. Raises what `connect` raises."""
-    async with open_until_lost(paths) as (host, _):
-        yield host
-
-
-@contextlib.asynccontextmanager
-async def open_until_lost(
-    paths: Paths,
-) -> AsyncIterator[tuple[AgentHost, Callable[[], Awaitable[None]]]]:
-    """As `open_agent_host`, with a function that returns once the connection is lost."""
     client, hello = await connect(paths, Deadline.after(_CONNECT_SECONDS))
     try:
         peer = _LocalPeer(client, frozenset(hello["capabilities"]))
-        yield agent_host_client(lambda: peer), client.wait_lost
+        yield agent_host_client(lambda: peer)
     finally:
         await client.close()
 
