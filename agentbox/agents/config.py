@@ -1,7 +1,7 @@
 """Configuration of agent-host, from the plan."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -14,7 +14,14 @@ from agentbox.plan.model import Plan
 from agentbox.plan.network import gateway_port, loopback_targets
 from agentbox.plan.skill_catalogue import SkillCatalogue
 from agentbox.plan.slots import slot_options
-from agentbox.plan.tables import AgentPlan, LimitsPlan, PolicyPlan, ProviderPlan, SandboxesPlan
+from agentbox.plan.tables import (
+    AgentPlan,
+    LimitsPlan,
+    McpServerPlan,
+    PolicyPlan,
+    ProviderPlan,
+    SandboxesPlan,
+)
 from agentbox.policy.limits.reserve import agent_memory, agent_tasks
 
 _RESERVED_PREFIX = "AGENTBOX_"  # prefix of variables reserved for the control plane
@@ -55,6 +62,7 @@ class HostConfig:
     keep_specs: int = (
         16 << 20
     )  # characters of their specs, each of which may be as long as a request
+    mcp_servers: Mapping[str, McpServerPlan] = field(default_factory=dict)
     directory: str = "orchestrator"  # below the state of the box
 
     @property
@@ -96,6 +104,7 @@ class HostConfig:
             clock_scale=scale,
             test_hooks=plan.test_hooks,
             agents=plan.agents,
+            mcp_servers=plan.mcp.servers,
             policies=plan.policies,
             providers=plan.providers,
             sandboxes=plan.sandboxes,

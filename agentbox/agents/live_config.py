@@ -36,6 +36,7 @@ class LiveConfig:
         return replace(
             config,
             agents=plan.agents,
+            mcp_servers=plan.mcp.servers,
             policies=plan.policies,
             providers=plan.providers,
             sandboxes=plan.sandboxes,

@@ -46,6 +46,11 @@ class _McpHostPeer:
     async def subscribe(self, method: RpcMethod, params: Mapping[str, Any]) -> Subscription:
         raise NotImplementedError("mcp-host has no streams")
 
+    async def wait_lost(self) -> None:
+        """Until the connection is lost; returns at once if there is none."""
+        if self._client is not None:
+            await self._client.wait_lost()
+
     async def close(self) -> None:
         if self._client is not None:
             await self._client.close()
@@ -88,6 +93,10 @@ class McpHostClient:
     def operations(self) -> McpHost:
         """Itself, with the type of its derived methods."""
         return cast(McpHost, self)
+
+    async def wait_lost(self) -> None:
+        """Until the connection is lost; returns at once if there is none."""
+        await self._peer.wait_lost()
 
     async def close(self) -> None:
         """Idempotent."""

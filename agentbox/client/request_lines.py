@@ -268,6 +268,9 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             False,
         ),
         RequestLine(
+            "pin_mcp_server", "POST", "/v1/mcp/servers/{name}/pin", (), False, "pin_server", False
+        ),
+        RequestLine(
             "restart_mcp_server",
             "POST",
             "/v1/mcp/servers/{name}/restart",

@@ -1,14 +1,18 @@
 """The MCP servers of a box, as its API reports them, and what the program mcp-host offers."""
 
 from collections.abc import Mapping
+from dataclasses import field
 from datetime import datetime
 from typing import Annotated, Final, Literal, Protocol
 
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
-from agentbox.core.records.bounds import bounded_text
+from agentbox.core.records.bounds import bounded_text, schema_keywords
 from agentbox.core.records.wire import JsonObj, Record, record
 
 CONTRACT_VERSION: Final = "1.0.0"
+
+SERVER_LABEL: Final = "agentbox.mcp"
+"""Of the sandbox of a stdio server: the name of its row, by which agent-host knows the server."""
 
 ToolState = Literal["offered", "unpinned", "drift", "left-out", "invalid"]
 ServerState = Literal["off", "idle", "running", "failed"]
@@ -18,8 +22,8 @@ ServerState = Literal["off", "idle", "running", "failed"]
 class McpTool(Record):
     """One tool of a server. `digest` is that of its live definition, "" if the server no longer has
     it; `pinned` that of the pinned one, "" if there is none. `definition` is the live one:
-    name, title, description, inputSchema, outputSchema and annotations, as far as it has them.
-    `detail` says why it is not offered.
+    name, title, description, inputSchema, outputSchema and annotations, as far as it has them;
+    `pinned_definition` the pinned one where it differs. `detail` says why it is not offered.
     """
 
     name: str
@@ -27,6 +31,7 @@ class McpTool(Record):
     digest: str
     pinned: str
     definition: JsonObj
+    pinned_definition: JsonObj = field(default_factory=dict)
     detail: str = ""
 
 
@@ -66,6 +71,9 @@ class OfferedTool(Record):
     definition: JsonObj
 
 
+Pins = Annotated[
+    Mapping[str, str], schema_keywords(maxProperties=1024, additionalProperties={"type": "string"})
+]
 ServerName = Annotated[str, bounded_text(pattern="^[a-z][a-z0-9-]{0,31}$")]
 
 
@@ -78,6 +86,9 @@ class McpEndpoints(Protocol):
 
     async def test_server(self, name: ServerName) -> McpServer:
         """Asks the server for its tools now, starting it if necessary."""
+
+    async def pin_server(self, name: ServerName, pins: Pins) -> McpServer:
+        """`pins`: digests by tool, of a server with `pin = "first-use"`. They replace all."""
 
     async def restart_server(self, name: ServerName) -> McpServer: ...
 
@@ -98,6 +109,11 @@ class McpHost(Protocol):
 
     async def test_server(self, name: str) -> McpServer:
         """Raises NotFound; a server that cannot be asked is `failed`, with the reason."""
+        ...
+
+    async def pin_server(self, name: str, pins: Mapping[str, str]) -> McpServer:
+        """Replaces the pins of first use. Raises NotFound, and ValidationError for a server that
+        agentbox.lock pins, and for a definition that was not seen."""
         ...
 
     async def restart_server(self, name: str) -> McpServer:

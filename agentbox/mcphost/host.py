@@ -61,6 +61,16 @@ class McpService:
             await self._learn(name, connection)
         return self._describe(name)
 
+    async def pin_server(self, name: str, pins: Mapping[str, str]) -> McpServer:
+        if self._row(name).pin != "first-use":
+            raise _invalid("/name", f"is pinned by agentbox.lock: run agentbox mcp pin {name}")
+        for tool, pinned in pins.items():
+            definition = self._store.definition(name, pinned)
+            if definition is None or definition["name"] != tool:
+                raise _invalid("/pins", f"has a definition of {tool[:64]} that was never seen")
+        await self._store.replace_pins(name, pins)
+        return self._describe(name)
+
     async def restart_server(self, name: str) -> McpServer:
         self._row(name)
         await self._pool.restart(name)
@@ -103,6 +113,13 @@ class McpService:
             data["result"] = digest(canonical_json(result))
             code = "error" if result.get("isError") else "ok"
             return result
+        except McpUnavailable as error:
+            code, self._pool.failures[server] = error.code, error.message
+            raise McpUnavailable(
+                f"cannot use the MCP server {server}: it cannot be started, or has ended",
+                hint="the operator sees why in agentbox mcp show",
+                server=server,
+            ) from error  # agents see neither commands nor names of secrets
         except AdapterError as error:
             code = error.code
             raise
@@ -132,11 +149,7 @@ class McpService:
         try:
             newer = McpConfig.from_json(config)
         except ValueError as error:
-            detail = str(error)
-            raise ValidationError(
-                f"invalid configuration: {detail}",
-                errors=[{"pointer": "/config", "detail": detail}],
-            ) from error
+            raise _invalid("/config", str(error)) from error
         await self.replace_config(newer)
 
     async def replace_config(self, config: McpConfig) -> None:
@@ -248,3 +261,9 @@ class McpService:
         self._appends.add(task)
         task.add_done_callback(self._appends.discard)
         task.add_done_callback(log_failures("an event of an MCP server"))
+
+
+def _invalid(pointer: str, detail: str) -> ValidationError:
+    return ValidationError(
+        f"invalid {pointer}: {detail}", errors=[{"pointer": pointer, "detail": detail}]
+    )

@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator
 
 from agentbox.contracts.agent_host.port import AgentHost
+from agentbox.contracts.mcp import SERVER_LABEL
 from agentbox.contracts.orchestrator import MAX_RUN_SECONDS
 from agentbox.contracts.sandboxes import NewSandbox
 from agentbox.core.ids import uuid7
@@ -13,7 +14,6 @@ from agentbox.mcphost.connection import Streams
 from agentbox.mcphost.exec_transport import ExecTransport
 from agentbox.plan.tables import McpServerPlan
 
-LABEL = "agentbox.mcp"  # of the sandboxes of servers: the name of the row
 GRACE_SECONDS = 2.0
 _KEPT_OUTPUT = 4 << 20  # bytes that agent-host keeps until they are read
 _OVERHEAD = 256 << 10  # bytes of a message beside the result
@@ -61,8 +61,7 @@ class SandboxServer:
         sandbox = await self._host.create_sandbox(
             NewSandbox(
                 name=f"mcp-{self._name}",
-                profile=self._row.profile,
-                labels={LABEL: self._name, f"{LABEL}.agent": self._agent_id},
+                labels={SERVER_LABEL: self._name, f"{SERVER_LABEL}.agent": self._agent_id},
             ),
             request_id=uuid7(),
         )

@@ -101,6 +101,18 @@ class McpStore:
         self._definitions |= {(server, digest): one for digest, one in new.items()}
         self._pins |= {(server, tool): digest for tool, digest in pins.items()}
 
+    async def replace_pins(self, server: str, pins: Mapping[str, str]) -> None:
+        """The pins of first use of a server, by tool."""
+
+        def job(db: apsw.Connection) -> None:
+            db.execute("DELETE FROM pins WHERE server = ?", (server,))
+            for tool, digest in pins.items():
+                db.execute("INSERT INTO pins VALUES (?, ?, ?)", (server, tool, digest))
+
+        await self._database.write(job)
+        kept = {key: digest for key, digest in self._pins.items() if key[0] != server}
+        self._pins = {**kept, **{(server, tool): digest for tool, digest in pins.items()}}
+
     async def append(
         self, kind: str, data: Mapping[str, Any], *, agent_id: str, session_id: str, trace_id: str
     ) -> None:

@@ -85,15 +85,15 @@ class ToolCatalogue:
     ) -> McpTool:
         tool = None if live is None else live.get(name)
         state, detail = self._state(server, name, live, pinned)
-        definition = self._store.definition(server, pinned) if state == "offered" else None
-        if definition is None:
-            definition = {} if tool is None else tool.definition
+        known = self._store.definition(server, pinned) or {}
+        definition = known if state == "offered" or tool is None else tool.definition
         return McpTool(
             name=name,
             state=state,
             digest="" if tool is None else tool.digest,
             pinned=pinned,
             definition=definition,
+            pinned_definition={} if definition == known else known,
             detail=detail,
         )
 

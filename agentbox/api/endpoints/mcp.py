@@ -1,5 +1,7 @@
 """MCP servers over HTTP: forwarded to mcp-host, which runs only in a box that has some."""
 
+from collections.abc import Mapping
+
 from agentbox.api.plan_source import PlanSource
 from agentbox.client.mcp_host import McpHostClient
 from agentbox.contracts.mcp import McpHost, McpServer, McpServers
@@ -23,6 +25,9 @@ class McpHandlers:
 
     async def test_server(self, name: str) -> McpServer:
         return await self._host(name).test_server(name)
+
+    async def pin_server(self, name: str, pins: Mapping[str, str]) -> McpServer:
+        return await self._host(name).pin_server(name, pins)
 
     async def restart_server(self, name: str) -> McpServer:
         return await self._host(name).restart_server(name)

@@ -5,7 +5,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from agentbox.client.transport import decode
 
@@ -39,6 +40,13 @@ class McpClient:
         from agentbox.contracts.mcp import McpServer
 
         response = self._box.request("test_mcp_server", {"name": name}, wait_s=90)
+        return decode(McpServer, response)
+
+    def pin_server(self, name: str, pins: Mapping[str, Any]) -> McpServer:
+        """Pins definitions that were seen, of a server with `pin = "first-use"`."""
+        from agentbox.contracts.mcp import McpServer
+
+        response = self._box.request("pin_mcp_server", {"name": name}, body={"pins": pins})
         return decode(McpServer, response)
 
     def restart_server(self, name: str) -> McpServer:

@@ -31,6 +31,12 @@ MCP = Resource(
             deadline_s=_SECONDS,
         ),
         write(
+            "pin_server",
+            "POST /v1/mcp/servers/{name}/pin",
+            'Pins definitions that were seen, of a server with `pin = "first-use"`.',
+            route="pin_mcp_server",
+        ),
+        write(
             "restart_server",
             "POST /v1/mcp/servers/{name}/restart",
             "Ends all instances of an MCP server: the next call starts it again.",
@@ -47,6 +53,7 @@ MCP_HOST = Resource(
         read("list_servers", rpc="server.list"),
         read("get_server", rpc="server.get"),
         write("test_server", rpc="server.test", deadline_s=_SECONDS),
+        write("pin_server", rpc="server.pin"),
         write("restart_server", rpc="server.restart", deadline_s=_SECONDS),
         read("list_tools", rpc="tool.list", deadline_s=_SECONDS),
         write("call_tool", rpc="tool.call", deadline_s=_CALL_SECONDS),
