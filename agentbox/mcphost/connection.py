@@ -78,6 +78,11 @@ class ServerConnection:
         self._relisting = asyncio.Lock()
         self._task = asyncio.create_task(self._run(), name=f"mcp-server-{server}")
 
+    @property
+    def is_over(self) -> bool:
+        """Whether it cannot be used any more; `ended` follows when nothing of it is left."""
+        return self._transport.ended.is_set() or self._stop.is_set() or self.ended.done()
+
     async def wait_ready(self) -> None:
         """Returns when its tools are known. Raises McpUnavailable."""
         await asyncio.shield(self._ready)

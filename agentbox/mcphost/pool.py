@@ -32,18 +32,21 @@ class ServerPool:
     def __init__(self, config: McpConfig, make_transport: MakeTransport) -> None:
         self.config, self._make_transport = config, make_transport
         self.connections: dict[Key, ServerConnection] = {}
+        self._ending: set[ServerConnection] = set()  # replaced, or not to be used any more
         self.failures: dict[str, str] = {}  # by server: why it failed last
 
     def count(self, server: str) -> int:
         """Live connections of a server."""
-        return sum(key.server == server for key in self.connections)
+        return sum(
+            key.server == server and not one.is_over for key, one in self.connections.items()
+        )
 
     async def acquire(self, server: str, agent_id: str) -> ServerConnection:
         """A ready connection for that agent. Raises McpUnavailable."""
         row = self.config.servers[server]
         key = Key(server, "" if self._is_shared(row) else agent_id)
         connection = self.connections.get(key)
-        if connection is None or connection.ended.done():
+        if connection is None or connection.is_over:
             connection = self._start(key, row)
         connection.used_at = time.monotonic()
         try:
@@ -73,6 +76,8 @@ class ServerPool:
         await self._close(changed)
 
     async def close(self) -> None:
+        """Returns when nothing of any server is left."""
+        await asyncio.gather(*(connection.close() for connection in self._ending))
         await self._close(list(self.connections))
 
     async def end_idle(self) -> None:
@@ -108,11 +113,14 @@ class ServerPool:
                 hint=error.hint,
                 server=key.server,
             ) from error
+        if (previous := self.connections.get(key)) is not None:
+            self._ending.add(previous)
         connection = self.connections[key] = ServerConnection(key.server, transport)
         connection.ended.add_done_callback(lambda _: self._forget(key, connection))
         return connection
 
     def _forget(self, key: Key, connection: ServerConnection) -> None:
+        self._ending.discard(connection)
         if self.connections.get(key) is connection:
             del self.connections[key]
 

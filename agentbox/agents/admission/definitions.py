@@ -28,6 +28,8 @@ def resolve_definition(draft: Draft, inputs: AdmissionInputs) -> Draft:
         return replace(draft, spec=_ad_hoc_spec(draft, inputs))
     single_run = inputs.once or draft.requester.request_id.startswith(TASK_PREFIX)
     spec = _spec_of_table(draft, table, single_run=single_run)
+    if inputs.kind == "sandbox":  # its programs are started in it
+        spec = replace(spec, argv=())
     return replace(draft, spec=spec, table=table, ceiling=table.limits)
 
 

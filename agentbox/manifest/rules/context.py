@@ -22,7 +22,7 @@ from agentbox.policy.policy import Policy
 
 _GATE_MAP: Final = "mcp.servers"
 _GATE_KEYS: Final = gates()
-GATES: Final = (*_GATE_KEYS, _GATE_MAP, f"{_GATE_MAP}.*.enabled")
+GATES: Final = (*_GATE_KEYS, _GATE_MAP)
 """The keys that decide which features are enabled, read by rules about features."""
 
 _PORT_KEYS: Final = (
@@ -219,8 +219,7 @@ class RuleContext:
     def _read_gates(self) -> None:
         for key in _GATE_KEYS:
             self[key]
-        for name in self.names(_GATE_MAP):
-            self[f"{_GATE_MAP}.{name}.enabled"]
+        self.names(_GATE_MAP)
 
     def _check_valid(self, path: str) -> None:
         for invalid in self.inputs.manifest.invalid:

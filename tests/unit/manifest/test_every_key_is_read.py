@@ -79,6 +79,9 @@ READERS: dict[str, tuple[str, ...]] = {
     "agents.*.preset": ("agentbox/agents", "config/agents"),
     "agents.*.llm.*": ("agentbox/gateway", "agentbox/policy/rights"),
     "agents.*": ("agentbox/agents", "agentbox/api", "agentbox/policy/rights"),
+    "mcp.servers.*.limits.*": ("agentbox/agents", "agentbox/policy/limits", "agentbox/sandbox"),
+    "mcp.servers.*.env": ("agentbox/agents",),
+    "mcp.*": ("agentbox/mcphost", "agentbox/agents"),
     "sandboxes.*": ("agentbox/agents",),
     "state.*": ("agentbox/api",),
     "limits.*": (

@@ -26,6 +26,8 @@ READS = (
     "agents.*.enabled",
     "agents.*.workspace",
     "agents.*.limits.allow_degraded",
+    "mcp.servers.*.enabled",
+    "mcp.servers.*.pin",
     *_widening.READS,
 )
 BAD = """
@@ -73,6 +75,12 @@ def _find_widenings(context: RuleContext) -> Iterator[tuple[str, str]]:
         if key.startswith("policies.")
     )
     yield from _agent_widenings(context)
+    for name in context.names("mcp.servers"):
+        if (
+            context[f"mcp.servers.{name}.enabled"]
+            and context[f"mcp.servers.{name}.pin"] == "first-use"
+        ):
+            yield f"mcp.servers.{name}.pin", f"the tools of {name} are offered as first seen"
     if context["meta.dev"]:
         yield "meta.dev", "a development box"
 
