@@ -11,9 +11,9 @@ import pytest
 from agentbox_testkit.wait import wait_until
 from support.agent_host import AgentHostBox
 
-from agentbox.core.rpc.listener import FIRST_LINE_SECONDS, MAX_UNAUTHENTICATED
 from agentbox.client.agent_host.connection import connect
 from agentbox.core.deadline import Deadline
+from agentbox.core.rpc.listener import FIRST_LINE_SECONDS, MAX_UNAUTHENTICATED
 
 
 @pytest.fixture(scope="module")

@@ -75,12 +75,10 @@ def _find_widenings(context: RuleContext) -> Iterator[tuple[str, str]]:
         if key.startswith("policies.")
     )
     yield from _agent_widenings(context)
-    for name in context.names("mcp.servers"):
-        if (
-            context[f"mcp.servers.{name}.enabled"]
-            and context[f"mcp.servers.{name}.pin"] == "first-use"
-        ):
-            yield f"mcp.servers.{name}.pin", f"the tools of {name} are offered as first seen"
+    for server in context.names("mcp.servers"):
+        key = f"mcp.servers.{server}.pin"
+        if context[f"mcp.servers.{server}.enabled"] and context[key] == "first-use":
+            yield key, f"the tools of {server} are offered as first seen"
     if context["meta.dev"]:
         yield "meta.dev", "a development box"
 
