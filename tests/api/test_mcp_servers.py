@@ -1,18 +1,24 @@
 """MCP servers for agents: real programs in sandboxes, called through the gateway, honest and hostile."""
 
+import asyncio
 import json
 import signal
+import sys
+import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from helpers import until
+from mcp.client.client import Client
+from mcp.client.stdio import StdioServerParameters, stdio_client
 from support.mcp_box import McpBox
-from support.mcp_servers import CALCULATOR, HOSTILE, RUG_PULL
+from support.mcp_servers import CALCULATOR, HOSTILE, OFFICIAL, RUG_PULL
 
 from agentbox.core.canonical import canonical_json, digest
 
+PURELIB = sysconfig.get_path("purelib")
 PRINTS_TOKEN = """["sh", "-c", 'echo "$AGENTBOX_TOKEN"; exec sleep 1000']"""
 MANIFEST = f"""
 [agents.user]
@@ -42,6 +48,15 @@ tools = ["where"]
 pin = "first-use"
 [mcp.servers.rug]
 command = ["/usr/bin/python3", "-c", '''{RUG_PULL}''']
+[agents.modern]
+command = {PRINTS_TOKEN}
+mcp = ["official"]
+[policies.sdk]
+base = "service"
+fs = [{{ mode = "allow", operations = ["read"], patterns = ["{PURELIB}/**", "{sys.base_prefix}/**"] }}]
+[mcp.servers.official]
+command = ["{Path(sys.executable).resolve()}", "-I", "-c", '''{OFFICIAL.format(paths=[PURELIB])}''']
+profile = "sdk"
 [mcp.servers.hostile]
 command = ["/usr/bin/python3", "-c", '''{HOSTILE}''']
 call_seconds = 1
@@ -132,6 +147,31 @@ def test_a_server_is_confined_and_has_its_secret(pinned: McpBox, user: str) -> N
     assert again["pid"] != seen["pid"]
     shared = {said(pinned.call(token, "shared__where")) for token in (user, second)}
     assert len(shared) == 1
+
+
+def test_a_server_of_the_official_sdk(mcp: McpBox) -> None:
+    """It speaks the newest revision, and its agent reaches it over stdio too, by `agentbox-mcp`, with the official
+    client."""
+    mcp.pin("official")
+    assert mcp.client.mcp.show_server("official").protocol == "2026-07-28"
+    token = mcp.token("modern")
+    assert mcp.call(token, "official__multiply", a=6, b=7)["structuredContent"] == {"result": 42}
+    listed, called = asyncio.run(over_stdio(mcp, token, "official"))
+    assert listed == ["multiply"]
+    assert called == {"result": 30}
+
+
+async def over_stdio(box: McpBox, token: str, server: str) -> tuple[list[str], Any]:
+    """The tools of a server and the result of one, over the shim."""
+    shim = StdioServerParameters(
+        command=sys.executable,
+        args=["-m", "agentbox.client.mcp_stdio", server],
+        env={"AGENTBOX_URL": f"http://127.0.0.1:{box.port}", "AGENTBOX_TOKEN": token},
+    )
+    async with Client(stdio_client(shim)) as client:
+        tools = await client.list_tools()
+        result = await client.call_tool("multiply", {"a": 5, "b": 6})
+    return [tool.name for tool in tools.tools], result.structured_content
 
 
 def test_structured_content_is_what_the_schema_says(pinned: McpBox, user: str) -> None:

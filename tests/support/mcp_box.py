@@ -34,7 +34,7 @@ _START_SECONDS = 20.0
 
 
 class McpHostProcess:
-    """Runs mcp-host below a directory, as supervisord would start it but without its confinement."""
+    """Runs mcp-host below a directory, confined, as supervisord starts it."""
 
     def __init__(self, paths: Any) -> None:
         self.paths, self.log = paths, paths.prefix / "mcp-host.log"
@@ -47,7 +47,8 @@ class McpHostProcess:
         }
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "agentbox.mcphost"],
+                [sys.executable, "-I", "-m", "agentbox.box.programs.confined", MCP_HOST]
+                + [sys.executable, "-I", "-m", "agentbox.mcphost"],
                 env={**inherited, PREFIX_VARIABLE: str(self.paths.prefix)},
                 stdout=out,
                 stderr=out,
@@ -89,8 +90,14 @@ class McpBox(StoryBox):
         super().__init__(prefix, "", manifest, secrets or {})
         parsed = plans.plan_of(manifest)
         programs = tuple(row for row in parsed.programs if row.name == MCP_HOST)
-        self.plan = replace(self.plan, mcp=parsed.mcp, programs=programs)
+        self.plan = replace(
+            self.plan,
+            mcp=parsed.mcp,
+            programs=programs,
+            rulesets={MCP_HOST: parsed.rulesets[MCP_HOST]},
+        )
         self.host = McpHostProcess(self.paths)
+        self.paths.tmp.mkdir(parents=True, exist_ok=True)
         self._programs = ExitStack()
 
     def __enter__(self) -> Self:

@@ -117,3 +117,16 @@ def call(name, arguments):
 serve(tools, call)
 """
 )
+
+OFFICIAL: Final = """
+import sys
+sys.path[:0] = {paths!r}
+from mcp.server import MCPServer
+server = MCPServer("official", version="1")
+@server.tool()
+def multiply(a: int, b: int) -> int:
+    "Multiplies two numbers."
+    return a * b
+server.run("stdio")
+"""
+"""A server of the official SDK; `paths` is where Python finds it."""

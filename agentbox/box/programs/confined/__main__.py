@@ -62,8 +62,10 @@ def _make_directories(paths: Paths, name: str, ruleset: Ruleset) -> Path:
     """Creates missing directories, and a temporary one with an unpredictable name in place of those
     of earlier starts. Raises OSError.
     """
-    for path in ruleset.folders:
-        paths.resolve(path).mkdir(mode=0o700, parents=True, exist_ok=True)
+    connection = paths.agent_host_token(name).parent  # that agent-host writes its token into
+    own = [path for path in map(paths.resolve, ruleset.reads) if path == connection]
+    for path in (*map(paths.resolve, ruleset.folders), *own):
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     for earlier in paths.tmp.glob(f"{name}.*"):
         shutil.rmtree(earlier)
     return Path(tempfile.mkdtemp(prefix=f"{name}.", dir=paths.tmp))
