@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from agentbox.agents.admission.services import server_policies
 from agentbox.core.paths import Paths, environment
 from agentbox.core.records.plain import build, to_plain
 from agentbox.core.rpc.messages import LIVE_LIMITS
@@ -105,7 +106,7 @@ class HostConfig:
             test_hooks=plan.test_hooks,
             agents=plan.agents,
             mcp_servers=plan.mcp.servers,
-            policies=plan.policies,
+            policies={**plan.policies, **server_policies(plan.mcp.servers)},
             providers=plan.providers,
             sandboxes=plan.sandboxes,
             egress_allow=plan.reach.allow,

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import structlog
 
+from agentbox.agents.admission.services import server_policies
 from agentbox.agents.config import HostConfig
 from agentbox.box.supervision.boot_record import load_plan
 from agentbox.core.errors import AgentboxError
@@ -37,7 +38,7 @@ class LiveConfig:
             config,
             agents=plan.agents,
             mcp_servers=plan.mcp.servers,
-            policies=plan.policies,
+            policies={**plan.policies, **server_policies(plan.mcp.servers)},
             providers=plan.providers,
             sandboxes=plan.sandboxes,
             egress_allow=plan.reach.allow,

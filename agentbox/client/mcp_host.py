@@ -44,7 +44,7 @@ class _McpHostPeer:
             ) from error
 
     async def subscribe(self, method: RpcMethod, params: Mapping[str, Any]) -> Subscription:
-        raise NotImplementedError("mcp-host has no streams")
+        raise McpUnavailable("cannot stream from mcp-host: it has no streams", server="")
 
     async def wait_lost(self) -> None:
         """Until the connection is lost; returns at once if there is none."""

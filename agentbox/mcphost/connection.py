@@ -12,7 +12,6 @@ from mcp.client._probe import negotiate_auto
 from mcp.client.session import ClientSession, IncomingMessage
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
 
 from agentbox.core.slot_errors import AdapterError, McpResult, McpTimeout, McpUnavailable
 from agentbox.core.visible_text import escape_invisible
@@ -110,7 +109,7 @@ class ServerConnection:
             )
         except MCPError as error:
             raise self._call_error(tool, seconds, error) from error
-        except ValidationError as error:
+        except ValueError as error:  # what pydantic raises
             raise self._bad_result(tool, "it is not one of the protocol") from error
         except RuntimeError as error:  # it asks for input, or claims an extension
             raise self._bad_result(tool, "the server asks for input, which it may not") from error
@@ -135,7 +134,7 @@ class ServerConnection:
                     await self._list_tools()
                 self._ready.set_result(None)
                 await _first_of(self._stop, self._transport.ended)
-        except (McpUnavailable, MCPError, ValidationError, AdapterError, OSError) as error:
+        except (MCPError, ValueError, AdapterError, OSError) as error:
             self._fail(error)
         except BaseExceptionGroup as group:
             self._fail(group.exceptions[0])
@@ -167,7 +166,7 @@ class ServerConnection:
                         break
                     if len(tools) >= MAX_TOOLS or not page.tools:
                         raise self._unavailable(f"it lists more than {MAX_TOOLS} tools")
-        except (MCPError, ValidationError, TimeoutError) as error:
+        except (MCPError, ValueError, TimeoutError) as error:
             raise self._failure(error) from error
         self.tools = tools
 
@@ -199,7 +198,7 @@ class ServerConnection:
             return self._unavailable(f"it did not answer within {START_SECONDS:g} s")
         if isinstance(error, MCPError) and error.code != types.CONNECTION_CLOSED:
             return self._unavailable(f"it answered with an error: {_said(error.message)}")
-        if isinstance(error, ValidationError):
+        if isinstance(error, ValueError):
             return self._unavailable("it does not follow the protocol")
         return self._unavailable(self._transport.reason or f"{type(error).__name__}")
 

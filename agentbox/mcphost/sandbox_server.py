@@ -1,8 +1,13 @@
-"""Starts a stdio server: a sandbox of its own, in which its program runs on open pipes."""
+"""Starts a server: a sandbox of its own, in which its program runs on open pipes. For an http
+server that is the bridge, so that what it sends is received there, under its own rights.
+"""
 
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 
 from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.mcp import SERVER_LABEL
@@ -15,6 +20,7 @@ from agentbox.mcphost.exec_transport import ExecTransport
 from agentbox.plan.tables import McpServerPlan
 
 GRACE_SECONDS = 2.0
+_PYTHON = "/usr/bin/python3"  # of the image
 _KEPT_OUTPUT = 4 << 20  # bytes that agent-host keeps until they are read
 _OVERHEAD = 256 << 10  # bytes of a message beside the result
 
@@ -68,7 +74,7 @@ class SandboxServer:
         try:
             started = await self._host.exec_sandbox(
                 sandbox.sandbox_id,
-                (*self._row.command, *self._row.args),
+                _command(self._row),
                 request_id=uuid7(),
                 cwd="",
                 env={},
@@ -87,3 +93,19 @@ class SandboxServer:
         """Agent-host ends it by itself if it does not answer: its time is limited."""
         with contextlib.suppress(AdapterError):
             await self._host.end_sandbox(sandbox_id, grace_s=GRACE_SECONDS)
+
+
+def _command(row: McpServerPlan) -> tuple[str, ...]:
+    if row.transport == "stdio":
+        return (*row.command, *row.args)
+    secret = (row.env_var,) if row.auth == "bearer" else ()
+    return (_PYTHON, "-I", "-c", _bridge(), row.url, str(row.max_result + _OVERHEAD), *secret)
+
+
+@cache
+def _bridge() -> str:
+    """The source of the bridge: a sandbox need not see the packages of the box."""
+    spec = find_spec("agentbox.mcphost.http_bridge")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).read_text(encoding="utf-8")

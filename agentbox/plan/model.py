@@ -212,8 +212,7 @@ class Destination:
 @dataclass(frozen=True, kw_only=True)
 class Digests:
     """Digests of the inputs, `sha256:<hex>` each; `lock` and `seccomp` of the bytes of those files,
-    `skills` of the skills in the image, by name; `mcp` of the pinned definitions of tools, by
-    `<server>/<tool>`."""
+    `skills` of those in the image, by name; `mcp` of pinned tools, by `<server>/<tool>`."""
 
     manifest: str
     lock: str
@@ -267,9 +266,7 @@ class Plan:
     passed: tuple[str, ...] = ()  # names of variables that are passed on; never a credential
     egress: tuple[Destination, ...]
     exceptions: tuple[SecurityExceptionPlan, ...]
-    apply: Mapping[
-        str, str
-    ]  # written or default key path -> digest of its value and apply class, for drift
+    apply: Mapping[str, str]  # by key path: digest of its value, and apply class, for drift
     test_hooks: bool = False
 
     def to_json(self) -> dict[str, Any]:

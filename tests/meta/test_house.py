@@ -60,7 +60,9 @@ def test_there_is_something_to_check() -> None:
 
 @each(SOURCES + TESTS + TOOLS + tracked("nix/**.nix", "nix/*.nix", "*.sh", "flake.nix"))
 def test_files_can_be_read_in_one_sitting(path: Path) -> None:
-    """No file is longer than 300 lines."""
+    """No file is longer than 300 lines; a table that a tool writes is not read."""
+    if path.read_text().startswith("# Written by tools/"):
+        return
     lines = len(path.read_text().splitlines())
     assert lines <= CEILING, f"{name_of(path)}: {lines} lines"
 

@@ -47,8 +47,10 @@ class McpHostProcess:
         }
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "agentbox.box.programs.confined", MCP_HOST]
-                + [sys.executable, "-I", "-m", "agentbox.mcphost"],
+                [
+                    *(sys.executable, "-I", "-m", "agentbox.box.programs.confined", MCP_HOST),
+                    *(sys.executable, "-I", "-m", "agentbox.mcphost"),
+                ],
                 env={**inherited, PREFIX_VARIABLE: str(self.paths.prefix)},
                 stdout=out,
                 stderr=out,

@@ -3,7 +3,7 @@
 from typing import Final
 
 _HEAD: Final = """
-import json, os, sys, time
+import json, os, sys, tempfile
 def schema(**properties):
     return {"type": "object", "properties": properties}
 def text(value):
@@ -52,7 +52,8 @@ def call(name, arguments):
         return {**text("it did not work"), "isError": True}
     if name == "lie":
         return {**text("x"), "structuredContent": {"sum": "many"}}
-    secret = open(os.environ["AGENTBOX_SECRETS"] + "/CALC_KEY").read() if "AGENTBOX_SECRETS" in os.environ else ""
+    path = tempfile.gettempdir() + "/secrets/CALC_KEY"
+    secret = open(path).read() if os.path.exists(path) else ""
     try:
         seen = sorted(os.listdir("/workspace"))
     except OSError as error:

@@ -5,7 +5,15 @@ from collections.abc import Mapping
 from typing import Final
 
 from agentbox.manifest.tables.agents import ModelBudgetTable, RestartTable
-from agentbox.plan.tables import AgentPlan, McpServerPlan, ModelBudgetPlan, RestartPlan
+from agentbox.plan.tables import (
+    AgentPlan,
+    McpServerPlan,
+    ModelBudgetPlan,
+    NetRulePlan,
+    PolicyPlan,
+    RestartPlan,
+)
+from agentbox.policy.patterns.hosts import url_target
 
 PREFIX: Final = "mcp."
 """In the name of its definition, which therefore is no name of [agents]."""
@@ -15,8 +23,10 @@ def server_definition(name: str, servers: Mapping[str, McpServerPlan]) -> AgentP
     """The definition `mcp.<server>`; None for another name, and for a row that is off. It has no
     model, no children and no tools."""
     row = servers.get(name.removeprefix(PREFIX)) if name.startswith(PREFIX) else None
-    if row is None or row.transport != "stdio":
+    if row is None:
         return None
+    is_http = row.transport == "http"
+    credential = (row.env_var,) if is_http and row.auth == "bearer" else ()
     return AgentPlan(
         enabled=row.enabled,
         autostart=False,
@@ -25,10 +35,10 @@ def server_definition(name: str, servers: Mapping[str, McpServerPlan]) -> AgentP
         args=row.args,
         protocol="oneshot",
         preset="",
-        profile=row.profile,
+        profile=name if is_http else row.profile,
         provider="",
         env=row.env,
-        secrets=row.secrets,
+        secrets=credential if is_http else row.secrets,
         state="run",
         workspace="branch",
         workspace_dir="/workspace",
@@ -39,4 +49,24 @@ def server_definition(name: str, servers: Mapping[str, McpServerPlan]) -> AgentP
         limits=row.limits,
         llm=ModelBudgetPlan(**vars(ModelBudgetTable())),
         restart=RestartPlan(**vars(RestartTable())),
+    )
+
+
+def server_policies(servers: Mapping[str, McpServerPlan]) -> dict[str, PolicyPlan]:
+    """The policies of http servers, by the names of their definitions: the profile `service`, and
+    the host of the row as far as `egress.allow` has it."""
+    return {
+        f"{PREFIX}{name}": _policy(row)
+        for name, row in servers.items()
+        if row.transport == "http" and row.url
+    }
+
+
+def _policy(row: McpServerPlan) -> PolicyPlan:
+    target = url_target(row.url)
+    rule = NetRulePlan(
+        mode="allow", operations=("connect",), patterns=(target,), methods=(), paths=()
+    )
+    return PolicyPlan(
+        base="service", fs=(), net=(rule,), exec=(), env=(), tool=(), llm=(), agent=()
     )

@@ -44,7 +44,7 @@ COMMAND_HELP: dict[str, str] = {
     "review": "review changes made by agents: list, show, export, commit, discard",
     "usage": "show tokens and cost of model calls",
     "approvals": "list and decide pending approvals: list, show, approve, deny",
-    "mcp": "serve the box as tools for desktop clients: config",
+    "mcp": "tools for desktop clients; MCP servers: config, list, pin, restart, show, test",
     "token": "manage API tokens: create, list, revoke",
     "secrets": "manage secrets of the box: set, list, remove",
     "mesh": "manage the federation: status, join, outbox",

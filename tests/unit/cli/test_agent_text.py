@@ -27,7 +27,7 @@ COMMANDS = {
     "review list": TEXT, "review show": TEXT, "review export": TEXT, "review commit": TEXT, "review discard": TEXT,
     "usage": TEXT, "prices update": NONE,
     "approvals list": TEXT, "approvals show": TEXT, "approvals approve": TEXT, "approvals deny": TEXT,
-    "mcp config": NONE, "token create": NONE, "token list": NONE, "token revoke": NONE,
+    "mcp config": NONE, "mcp list": TEXT, "mcp show": TEXT, "mcp test": TEXT, "mcp pin": TEXT, "mcp restart": TEXT, "token create": NONE, "token list": NONE, "token revoke": NONE,
     "secrets set": NONE, "secrets list": NONE, "secrets remove": NONE, "state list": TEXT, "state show": TEXT, "state prune": TEXT, "state reset": TEXT, "state adopt": TEXT,
     "mesh status": TEXT, "mesh join": TEXT, "mesh outbox list": TEXT, "mesh outbox drop": NONE,
     "events tail": TEXT, "events show": TEXT, "events verify": TEXT, "events export": BYTES, "events prune": NONE,

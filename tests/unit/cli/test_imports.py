@@ -98,7 +98,7 @@ REACH = {
 RECORDS = {
     "agentbox.core.records.bounds", "agentbox.core.records.page", "agentbox.core.records.readers",
     "agentbox.core.records.wire",
-    "agentbox.core.adapter_error", "agentbox.core.slot_errors",
+    "agentbox.core.adapter_error", "agentbox.core.slot_errors", "agentbox.core.mcp_errors",
 }  # fmt: skip
 HOT = {
     "task list": RECORDS,

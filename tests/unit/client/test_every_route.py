@@ -33,6 +33,8 @@ METHODS = {
     "read_sandbox_file": "sandbox_files.read", "write_sandbox_file": "sandbox_files.write", "remove_sandbox_file": "sandbox_files.remove",
     "list_states": "states.list", "adopt_state": "states.adopt", "show_state": "states.show", "remove_state": "states.remove",
     "usage_report": "usage.report",
+    "list_mcp_servers": "mcp.list_servers", "show_mcp_server": "mcp.show_server", "test_mcp_server": "mcp.test_server",
+    "pin_mcp_server": "mcp.pin_server", "restart_mcp_server": "mcp.restart_server",
     "decide_approval": "approvals.decide", "list_skills": "skills.list", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
 }  # fmt: skip
 

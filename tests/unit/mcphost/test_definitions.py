@@ -52,6 +52,7 @@ def test_names_are_sorted_as_the_rfc_says() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 2**53 + 1, "\ud800"])
 def test_what_has_no_form_is_refused(value: Any) -> None:
+    """RFC 8785 is for JSON that every reader understands alike."""
     with pytest.raises(ValueError, match=r"."):
         jcs({"x": value})
 
@@ -98,6 +99,7 @@ def test_an_unbounded_output_schema_withholds_the_tool(
 
 
 def test_a_schema_with_references_of_its_own_is_offered() -> None:
+    """They are resolved inside of it."""
     schema = {"$defs": {"n": {"type": "number"}}, "properties": {"x": {"$ref": "#/$defs/n"}}}
     assert not find_problem("files", {"name": "a", "inputSchema": OBJECT, "outputSchema": schema}, 2048)  # fmt: skip
 
@@ -108,6 +110,7 @@ def test_a_schema_with_references_of_its_own_is_offered() -> None:
     ids=["dot", "long", "empty", "no object", "huge"],
 )  # fmt: skip
 def test_other_reasons_to_withhold_a_tool(change: dict[str, Any]) -> None:
+    """Its name, its size, its input."""
     tool = {"name": "a", "inputSchema": OBJECT}
     assert not find_problem("files", tool, 2048)
     assert find_problem("files", {**tool, **change}, 2048)

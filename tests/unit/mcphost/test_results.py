@@ -52,6 +52,7 @@ def test_media_and_links_pass_as_data() -> None:
 
 
 def test_a_bad_schema_is_an_error() -> None:
+    """Of that call."""
     tool = {"name": "add", "outputSchema": {"type": "nothing"}}
     with pytest.raises(McpResult, match="not valid"):
         check_result("calc", tool, text("3", structuredContent={}), 1 << 20)

@@ -11,7 +11,6 @@ from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.patterns.scopes import SCOPES, Scope, parse
 from agentbox.policy.policy import Policy, PolicyRuleSpec, build_policy
 from agentbox.policy.profiles import PolicyChainError, chain, profiles, rule_specs
-from agentbox.policy.rights.mcp import server_patterns
 
 
 @dataclass(frozen=True)
@@ -103,7 +102,7 @@ def _bindings(context: RuleContext, agent: str, scopes: tuple[Scope, ...]) -> di
     if "llm" in scopes:
         bindings["$PROVIDER"] = [name for name in [context[f"{table}.provider"]] if name]
     if "tool" in scopes:
-        bindings["$MCP"] = list(server_patterns(context[f"{table}.mcp"]))
+        bindings["$MCP"] = [f"mcp/{server}/*" for server in context[f"{table}.mcp"]]
     if "agent" in scopes:
         bindings["$CHILDREN"] = list(context[f"{table}.children"])
     return bindings
