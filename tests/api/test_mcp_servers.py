@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from helpers import until
 from mcp.client.client import Client
@@ -193,6 +194,7 @@ def test_a_changed_definition_is_withheld(pinned: McpBox, victim: str) -> None:
     told = until(lambda: events(pinned, "mcp.drift"), 10)
     assert told[0]["data"]["server"] == "rug"
     assert told[0]["data"]["pinned"] == row.pinned
+    assert until(lambda: 'agentbox_mcp_drift{server="rug"} 1.0' in metrics(pinned), 10)
 
 
 def test_what_cannot_be_offered_is_not(pinned: McpBox, victim: str) -> None:
@@ -265,6 +267,11 @@ def test_a_killed_mcp_host_leaves_nothing(pinned: McpBox, user: str) -> None:
     pinned.host.start()
     assert not before & {box.sandbox_id for box in sandboxes(pinned)}
     assert json.loads(said(until(lambda: answer(pinned, user), 20)))["pid"]
+
+
+def metrics(box: McpBox) -> str:
+    """The text of /metrics."""
+    return httpx.get(f"{box.api.metrics_url}/metrics", trust_env=False).text
 
 
 def answer(box: McpBox, token: str) -> Any:

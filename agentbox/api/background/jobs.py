@@ -38,7 +38,7 @@ def make_jobs(
         "denial counters": partial(follow_denials, slots, metrics.denials),
     }
     if runs_mcp_host(plan):
-        jobs["MCP servers"] = partial(follow_mcp_host, plans, paths, slots)
+        jobs["MCP servers"] = partial(follow_mcp_host, plans, paths, slots, metrics.mcp_drift)
     if autostart_names(plan):
         jobs["autostart"] = partial(autostart, plans, boot_id, slots.orchestrator, ready_once)
     if plan.slots["orchestrator"].use == "local-process":

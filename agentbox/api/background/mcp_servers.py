@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any
 
+from prometheus_client import Gauge
+
 from agentbox.adapters.runtime.slots import Slots
 from agentbox.api.background.agent_events import to_event
 from agentbox.api.plan_source import PlanSource
@@ -25,14 +27,14 @@ def runs_mcp_host(plan: Plan) -> bool:
     return any(program.name == MCP_HOST for program in plan.programs)
 
 
-async def follow_mcp_host(plans: PlanSource, paths: Paths, slots: Slots) -> None:
-    """Until cancelled. Reconnects as needed."""
+async def follow_mcp_host(plans: PlanSource, paths: Paths, slots: Slots, drift: Gauge) -> None:
+    """Until cancelled. Reconnects as needed. `drift` is the number of such tools by server."""
     changed = asyncio.Event()
     plans.subscribe(lambda _plan: changed.set())
     client = McpHostClient(paths)
     try:
         await asyncio.gather(
-            _send_plans(client, plans, changed), _journal_events(client, plans, slots)
+            _send_plans(client, plans, changed), _journal_events(client, plans, slots, drift)
         )
     finally:
         await client.close()
@@ -63,7 +65,9 @@ async def _wait_for_change(client: McpHostClient, changed: asyncio.Event) -> Non
             wait.cancel()
 
 
-async def _journal_events(client: McpHostClient, plans: PlanSource, slots: Slots) -> None:
+async def _journal_events(
+    client: McpHostClient, plans: PlanSource, slots: Slots, drift: Gauge
+) -> None:
     source, position = f"urn:agentbox:box:{plans.current.name}", 0
     while True:
         try:
@@ -71,6 +75,11 @@ async def _journal_events(client: McpHostClient, plans: PlanSource, slots: Slots
             if lines:
                 await _append(slots, lines, source)
                 position = lines[-1].seq
+            servers = await client.operations.list_servers()
+            drift.clear()
+            for server in servers:
+                changed = sum(tool.state == "drift" for tool in server.tools)
+                drift.labels(server.name).set(changed)
         except AdapterError:
             await asyncio.sleep(_PAUSE_SECONDS)
 
