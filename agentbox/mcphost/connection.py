@@ -20,6 +20,7 @@ from agentbox.mcphost.definitions import definition_digest, definition_of
 START_SECONDS: Final = 60.0
 RELIST_SECONDS: Final = 60.0  # a listing is asked for again before the next call after it
 MAX_TOOLS: Final = 1024  # of one server
+_MAX_PAGES: Final = 16  # of a listing
 _MAX_TEXT: Final = 300  # characters of a server's own words in an error
 
 Streams = tuple[
@@ -152,6 +153,7 @@ class ServerConnection:
         assert self._session is not None
         tools: dict[str, LiveTool] = {}
         cursor: str | None = None
+        pages = 0
         self._listed_at = time.monotonic()
         try:
             async with asyncio.timeout(START_SECONDS):
@@ -161,11 +163,13 @@ class ServerConnection:
                     for tool in page.tools:
                         row = tool.model_dump(by_alias=True, mode="json", exclude_none=True)
                         tools.setdefault(tool.name, LiveTool(definition_of(row)))
-                    cursor = page.next_cursor
+                    cursor, pages = page.next_cursor, pages + 1
                     if not cursor:
                         break
-                    if len(tools) >= MAX_TOOLS or not page.tools:
-                        raise self._unavailable(f"it lists more than {MAX_TOOLS} tools")
+                    if len(tools) >= MAX_TOOLS or pages >= _MAX_PAGES:
+                        raise self._unavailable(
+                            f"it lists more than {MAX_TOOLS} tools, or {_MAX_PAGES} pages of them"
+                        )
         except (MCPError, ValueError, TimeoutError) as error:
             raise self._failure(error) from error
         self.tools = tools

@@ -15,22 +15,23 @@ from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.core.slot_errors import AdapterError
 
 STDERR_BYTES = 4096  # the last ones are kept
+_UNASKED = 4  # as many times the longest message may come without a message to the server
 _STDIN_PART = 256 << 10  # bytes of one call of agent-host
 
 Received = SessionMessage | Exception
 
 
 class ExecTransport:
-    """`n` is the program's number in its sandbox; a line of more than `max_line` bytes ends the
-    connection. `ended` is set when nothing more will be received; `reason` says why then. `stderr`
-    has the end of what the program wrote there."""
+    """`n` is the program's number in its sandbox; a line of more than `max_line` bytes, or much
+    that nobody asked for, ends the connection. `ended` is set when nothing more will be received;
+    `reason` says why then. `stderr` has the end of what the program wrote there."""
 
     def __init__(
         self, host: AgentHost, sandbox_id: str, n: int, max_line: int, ended: asyncio.Event
     ) -> None:
         self._host, self._sandbox_id, self._n, self._max_line = host, sandbox_id, n, max_line
         self.reason, self.stderr = "", b""
-        self._ended = ended
+        self._ended, self._unasked = ended, 0
 
     @contextlib.asynccontextmanager
     async def open(
@@ -64,6 +65,10 @@ class ExecTransport:
                 elif item.kind == "exit":
                     self.reason = "its program ended"
                 elif item.kind == "stdout":
+                    self._unasked += len(item.data)
+                    if self._unasked > _UNASKED * self._max_line:
+                        self.reason = "it sends without being asked"
+                        return
                     *complete, rest = item.data.split(b"\n")
                     for part in complete:
                         line += part
@@ -93,6 +98,7 @@ class ExecTransport:
             async for sent in from_session:
                 text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
                 data = text.encode() + b"\n"
+                self._unasked = 0
                 for start in range(0, len(data), _STDIN_PART):
                     await self._host.write_exec_stdin(
                         self._sandbox_id,

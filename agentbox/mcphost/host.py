@@ -64,11 +64,11 @@ class McpService:
     async def pin_server(self, name: str, pins: Mapping[str, str]) -> McpServer:
         if self._row(name).pin != "first-use":
             raise _invalid("/name", f"is pinned by agentbox.lock: run agentbox mcp pin {name}")
+        live = self._catalogue.live.get(name, {})
         for tool, pinned in pins.items():
-            definition = self._store.definition(name, pinned)
-            if definition is None or definition["name"] != tool:
-                raise _invalid("/pins", f"has a definition of {tool[:64]} that was never seen")
-        await self._store.replace_pins(name, pins)
+            if tool not in live or live[tool].digest != pinned:
+                raise _invalid("/pins", f"has a definition of {tool[:64]} that is not the live one")
+        await self._catalogue.pin(name, pins)
         return self._describe(name)
 
     async def restart_server(self, name: str) -> McpServer:
@@ -157,6 +157,8 @@ class McpService:
         self.config = self._catalogue.config = config
         for name in set(self._catalogue.live) - set(config.servers):
             del self._catalogue.live[name]
+        for name, tools in list(self._catalogue.live.items()):
+            await self._catalogue.learn(name, tools)  # what is pinned now
         await self._pool.replace_config(config)
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ import os
 import secrets
 import signal
 import sys
+from logging import CRITICAL, getLogger
 
 import structlog
 
@@ -38,6 +39,7 @@ def main() -> int:
     try:
         plan = _plan(paths)
         logging.configure(MCP_HOST, plan.observability.log_level)
+        getLogger("mcp").setLevel(CRITICAL)  # it logs what servers send
         asyncio.run(serve(McpConfig.from_plan(plan), paths))
     except AgentboxError as error:
         sys.stderr.write(f"{error.message}\n{error.hint}\n")

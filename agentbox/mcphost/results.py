@@ -2,9 +2,11 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 from agentbox.core.slot_errors import McpResult
+
+MAX_RESULT: Final = 7 << 20  # bytes, whatever the manifest says: one message between programs
 
 
 def check_result(
@@ -18,7 +20,7 @@ def check_result(
     """
     tool = definition["name"]
     text = json.dumps(result, separators=(",", ":")).encode()
-    if len(text) > max_result:
+    if len(text) > min(max_result, MAX_RESULT):
         raise McpResult(
             f"cannot return the result of {tool}: it has {len(text)} bytes, and "
             f"mcp.servers.{server}.max_result is {max_result}",

@@ -17,6 +17,7 @@ from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import AdapterError, McpUnavailable
 from agentbox.mcphost.connection import Streams
 from agentbox.mcphost.exec_transport import ExecTransport
+from agentbox.mcphost.results import MAX_RESULT
 from agentbox.plan.tables import McpServerPlan
 
 GRACE_SECONDS = 2.0
@@ -53,9 +54,7 @@ class SandboxServer:
                 server=self._name,
             ) from error
         try:
-            self._pipes = ExecTransport(
-                self._host, sandbox_id, n, self._row.max_result + _OVERHEAD, self.ended
-            )
+            self._pipes = ExecTransport(self._host, sandbox_id, n, _max_line(self._row), self.ended)
             async with self._pipes.open() as streams:
                 yield streams
         finally:
@@ -81,7 +80,7 @@ class SandboxServer:
                 stdin=None,
                 interactive=True,
                 timeout_s=MAX_RUN_SECONDS,
-                max_output=max(_KEPT_OUTPUT, 2 * self._row.max_result),
+                max_output=max(_KEPT_OUTPUT, _max_line(self._row)),
                 detach=True,
             )
         except AdapterError:
@@ -95,11 +94,16 @@ class SandboxServer:
             await self._host.end_sandbox(sandbox_id, grace_s=GRACE_SECONDS)
 
 
+def _max_line(row: McpServerPlan) -> int:
+    """Bytes of the longest message."""
+    return min(row.max_result, MAX_RESULT) + _OVERHEAD
+
+
 def _command(row: McpServerPlan) -> tuple[str, ...]:
     if row.transport == "stdio":
         return (*row.command, *row.args)
     secret = (row.env_var,) if row.auth == "bearer" else ()
-    return (_PYTHON, "-I", "-c", _bridge(), row.url, str(row.max_result + _OVERHEAD), *secret)
+    return (_PYTHON, "-I", "-c", _bridge(), row.url, str(_max_line(row)), *secret)
 
 
 @cache

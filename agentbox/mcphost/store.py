@@ -1,9 +1,9 @@
-"""mcp.db: the text of known definitions, pins of first use, and events that the journal has not
+"""mcp.db: the text of pinned definitions, pins of first use, and events that the journal has not
 taken yet.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any, Final
 
@@ -14,7 +14,6 @@ from agentbox.core.ids import uuid7
 from agentbox.core.storage.sqlite import Database
 
 KEEP_EVENTS: Final = 100_000  # not read yet; beyond it the oldest are dropped
-KEEP_DEFINITIONS: Final = 4096  # texts; beyond it the oldest that no pin of first use has
 _COLUMNS: Final = ("seq", "id", "at", "type", "agent_id", "session_id", "trace_id", "data")
 MIGRATIONS: Final = (
     """
@@ -67,39 +66,34 @@ class McpStore:
         """The digests as they were first seen, by tool."""
         return {tool: digest for (name, tool), digest in self._pins.items() if name == server}
 
-    async def remember(
-        self, server: str, definitions: Mapping[str, Mapping[str, Any]], *, pin: bool
+    async def keep(
+        self, server: str, definitions: Mapping[str, Mapping[str, Any]], digests: Set[str]
     ) -> None:
-        """Stores definitions by their digests; with `pin` those of unknown tools are pinned."""
+        """Stores those of the definitions that are among the digests, which are all that is kept of
+        that server."""
+        known = {digest for name, digest in self._definitions if name == server}
         new = {
             digest: definition
             for digest, definition in definitions.items()
-            if (server, digest) not in self._definitions
+            if digest in digests and digest not in known
         }
-        pins = {
-            definition["name"]: digest
-            for digest, definition in definitions.items()
-            if pin and (server, definition["name"]) not in self._pins
-        }
-        if not new and not pins:
+        old = known - digests
+        if not new and not old:
             return
 
         def job(db: apsw.Connection) -> None:
+            for digest in old:
+                db.execute(
+                    "DELETE FROM definitions WHERE server = ? AND digest = ?", (server, digest)
+                )
             for digest, definition in new.items():
                 row = (server, digest, json.dumps(definition))
                 db.execute("INSERT OR IGNORE INTO definitions VALUES (?, ?, ?)", row)
-            for tool, digest in pins.items():
-                db.execute("INSERT OR IGNORE INTO pins VALUES (?, ?, ?)", (server, tool, digest))
-            db.execute(
-                """DELETE FROM definitions WHERE rowid IN (
-                    SELECT rowid FROM definitions WHERE digest NOT IN (SELECT digest FROM pins)
-                    ORDER BY rowid LIMIT max(0, (SELECT count(*) FROM definitions) - ?))""",
-                (KEEP_DEFINITIONS,),
-            )
 
         await self._database.write(job)
+        for digest in old:
+            self._definitions.pop((server, digest), None)
         self._definitions |= {(server, digest): one for digest, one in new.items()}
-        self._pins |= {(server, tool): digest for tool, digest in pins.items()}
 
     async def replace_pins(self, server: str, pins: Mapping[str, str]) -> None:
         """The pins of first use of a server, by tool."""

@@ -5,7 +5,7 @@ from typing import Any
 
 from agentbox.contracts.mcp import McpTool, ToolState
 from agentbox.mcphost.config import McpConfig
-from agentbox.mcphost.connection import LiveTool
+from agentbox.mcphost.connection import MAX_TOOLS, LiveTool
 from agentbox.mcphost.definitions import find_problem
 from agentbox.mcphost.store import McpStore
 from agentbox.policy.patterns import globs
@@ -19,16 +19,29 @@ class ToolCatalogue:
         self.live: dict[str, Mapping[str, LiveTool]] = {}
 
     async def learn(self, server: str, tools: Mapping[str, LiveTool]) -> None:
-        """Takes the listing of a server: its texts are remembered, and pinned at first use if the
-        row says so."""
+        """Takes the listing of a server: new tools are pinned at first use if the row says so, and
+        the texts of pinned ones are kept."""
         self.live[server] = tools
-        row = self.config.servers[server]
-        usable = {
-            tool.digest: tool.definition
-            for tool in tools.values()
-            if not self._problem(server, tool)
-        }
-        await self._store.remember(server, usable, pin=row.pin == "first-use")
+        usable = [tool for tool in tools.values() if not self._problem(server, tool)]
+        pins = self.pins(server)
+        if self.config.servers[server].pin == "first-use":
+            new = {
+                tool.definition["name"]: tool.digest
+                for tool in usable
+                if tool.definition["name"] not in pins
+            }
+            if new and len(pins) + len(new) <= MAX_TOOLS:
+                await self.pin(server, {**pins, **new})
+                return
+        texts = {tool.digest: tool.definition for tool in usable}
+        await self._store.keep(server, texts, set(pins.values()))
+
+    async def pin(self, server: str, pins: Mapping[str, str]) -> None:
+        """Replaces the pins of first use, by tool, and keeps the texts of those that are live."""
+        await self._store.replace_pins(server, pins)
+        live = self.live.get(server, {}).values()
+        texts = {tool.digest: tool.definition for tool in live}
+        await self._store.keep(server, texts, set(pins.values()))
 
     def pins(self, server: str) -> Mapping[str, str]:
         """The pinned digests of a server, by tool."""
@@ -40,14 +53,6 @@ class ToolCatalogue:
             for name, digest in self.config.locked.items()
             if name.startswith(prefix)
         }
-
-    def pinned(self, server: str, tool: str) -> Mapping[str, Any] | None:
-        """The pinned definition of a tool that the row offers; None if there is none, or its text
-        was never seen."""
-        digest = self.pins(server).get(tool)
-        if digest is None or not self.is_selected(server, tool):
-            return None
-        return self._store.definition(server, digest)
 
     def is_selected(self, server: str, tool: str) -> bool:
         """Whether `tools` of the row names it."""

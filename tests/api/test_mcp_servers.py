@@ -17,6 +17,7 @@ from mcp.client.stdio import StdioServerParameters, stdio_client
 from support.mcp_box import McpBox
 from support.mcp_servers import CALCULATOR, HOSTILE, OFFICIAL, RUG_PULL
 
+from agentbox.client import AgentApiClient
 from agentbox.core.canonical import canonical_json, digest
 
 PURELIB = sysconfig.get_path("purelib")
@@ -60,7 +61,7 @@ command = ["{Path(sys.executable).resolve()}", "-I", "-c", '''{OFFICIAL.format(p
 profile = "sdk"
 [mcp.servers.hostile]
 command = ["/usr/bin/python3", "-c", '''{HOSTILE}''']
-call_seconds = 1
+call_seconds = 3
 max_result = "64KiB"
 """
 
@@ -109,6 +110,8 @@ def test_nothing_is_offered_before_it_is_pinned(mcp: McpBox, user: str) -> None:
 def test_a_pinned_tool_is_offered_and_called(pinned: McpBox, user: str) -> None:
     """As `<server>__<tool>` among all tools, and by its own name at the address of the server; the result is the
     server's own, errors of the tool included."""
+    with AgentApiClient(f"http://127.0.0.1:{pinned.port}", user) as agent_api:
+        assert agent_api.hello()["mcp"] == ["calc", "shared"]
     names = [f"calc__{name}" for name in ("add", "fail", "lie", "where")]
     assert pinned.tool_names(user) == [*names, "shared__where"]
     result = pinned.call(user, "calc__add", a=1, b=2)
@@ -209,13 +212,13 @@ def test_what_cannot_be_offered_is_not(pinned: McpBox, victim: str) -> None:
 
 @pytest.mark.parametrize(
     ("tool", "code"),
-    [("silent", "mcp-timeout"), ("large", "mcp-result"), ("endless", "mcp-unavailable"), ("leave", "mcp-unavailable")],
+    [("silent", "mcp-timeout"), ("large", "mcp-result"), ("endless", "mcp-unavailable"), ("flood", "mcp-unavailable mcp-timeout"), ("leave", "mcp-unavailable")],
 )  # fmt: skip
 def test_a_hostile_server_costs_one_call(pinned: McpBox, victim: str, tool: str, code: str) -> None:
     """It never answers, answers too much, writes without end, or ends: an error, and the next call is served. The agent
     learns nothing of the program."""
     result = pinned.call(victim, f"hostile__{tool}")
-    assert refusal(result) == code
+    assert refusal(result) in code.split()  # a flood is noticed, or the time is up before
     assert "secret command" not in json.dumps(result)
     assert said(pinned.call(victim, "hostile__bead_claim")) == "called"
 

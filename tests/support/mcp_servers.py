@@ -83,6 +83,7 @@ HOSTILE: Final = (
 tools = [
     {"name": "silent", "description": "Never answers.", "inputSchema": schema()},
     {"name": "endless", "description": "Writes without end.", "inputSchema": schema()},
+    {"name": "flood", "description": "Sends notifications without end.", "inputSchema": schema()},
     {"name": "large", "description": "Has too large a result.", "inputSchema": schema()},
     {"name": "leave", "description": "Ends the server.", "inputSchema": schema()},
     {"name": "ask", "description": "Asks for input.", "inputSchema": schema()},
@@ -98,6 +99,9 @@ def call(name, arguments):
     if name == "endless":
         while True:
             sys.stdout.write("x" * 65536)
+    if name == "flood":
+        while True:
+            send({"method": "notifications/progress", "params": {"progressToken": 1, "progress": 1}})
     if name == "large":
         return text("x" * (128 << 10))
     if name == "leave":
