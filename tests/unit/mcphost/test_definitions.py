@@ -94,6 +94,7 @@ def deep(depth: int) -> dict[str, Any]:
 def test_an_unbounded_output_schema_withholds_the_tool(
     schema: dict[str, Any], problem: str
 ) -> None:
+    """Checking a result by it could fetch, or take without end."""
     tool = {"name": "a", "inputSchema": OBJECT, "outputSchema": schema}
     assert problem in find_problem("files", tool, 2048)
 
