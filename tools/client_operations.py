@@ -34,6 +34,7 @@ RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "usage": ("Usage", "Tokens and cost of model calls."),
     "sandboxes": ("Sandboxes", "Programs run under one agent's confinement."),
     "sessions": ("Sessions", "Agents that speak the Agent Client Protocol."),
+    "mcp": ("Mcp", "MCP servers of the box."),
 }
 _OF_THE_BOX: Final = ("box", "tasks")  # their operations are methods of the client itself
 _BY_HAND: Final = (

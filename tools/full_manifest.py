@@ -20,6 +20,7 @@ ENTRIES: Final = {
     "providers": "anthropic",
     "providers.anthropic.prices": "small-*",
     "agents": "builder",
+    "mcp.servers": "files",
     "policies": "builder",
     "security.exceptions": "desktop",
 }
@@ -42,7 +43,9 @@ CHOSEN: Final[dict[str, Any]] = {
     "agents.*.children": ["builder"],
     "agents.*.profile": "builder",
     "agents.*.restart.policy": "on-failure",
+    "agents.*.mcp": ["files"],
     "gpu.backend": "local-cuda",
+    "mcp.servers.*.profile": "service",
     "image.systems": ["x86_64-linux", "aarch64-linux"],
     "policies.*.agent": _rule("builder", operations=["spawn", "message", "signal"]),
     "policies.*.env": _rule("LC_*", operations=["read"]),

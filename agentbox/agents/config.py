@@ -1,10 +1,11 @@
 """Configuration of agent-host, from the plan."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
+from agentbox.agents.admission.services import server_policies
 from agentbox.core.paths import Paths, environment
 from agentbox.core.records.plain import build, to_plain
 from agentbox.core.rpc.messages import LIVE_LIMITS
@@ -18,6 +19,7 @@ from agentbox.plan.tables import (
     AcpPlan,
     AgentPlan,
     LimitsPlan,
+    McpServerPlan,
     PolicyPlan,
     ProviderPlan,
     SandboxesPlan,
@@ -63,6 +65,7 @@ class HostConfig:
     keep_specs: int = (
         16 << 20
     )  # characters of their specs, each of which may be as long as a request
+    mcp_servers: Mapping[str, McpServerPlan] = field(default_factory=dict)
     directory: str = "orchestrator"  # below the state of the box
 
     @property
@@ -104,7 +107,8 @@ class HostConfig:
             clock_scale=scale,
             test_hooks=plan.test_hooks,
             agents=plan.agents,
-            policies=plan.policies,
+            mcp_servers=plan.mcp.servers,
+            policies={**plan.policies, **server_policies(plan.mcp.servers)},
             providers=plan.providers,
             sandboxes=plan.sandboxes,
             acp=plan.acp,

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import structlog
 
+from agentbox.agents.admission.services import server_policies
 from agentbox.agents.config import HostConfig
 from agentbox.box.supervision.boot_record import load_plan
 from agentbox.core.errors import AgentboxError
@@ -36,7 +37,8 @@ class LiveConfig:
         return replace(
             config,
             agents=plan.agents,
-            policies=plan.policies,
+            mcp_servers=plan.mcp.servers,
+            policies={**plan.policies, **server_policies(plan.mcp.servers)},
             providers=plan.providers,
             sandboxes=plan.sandboxes,
             acp=plan.acp,

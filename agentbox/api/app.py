@@ -31,6 +31,7 @@ from agentbox.api.background.test_hooks import slot_open_hook
 from agentbox.api.boot_facts import load_boot_facts
 from agentbox.api.endpoints.box import BoxHandlers
 from agentbox.api.endpoints.health import HealthReporter
+from agentbox.api.endpoints.mcp import McpHandlers
 from agentbox.api.endpoints.mesh import MeshHandlers
 from agentbox.api.endpoints.meta import MetaReporter
 from agentbox.api.endpoints.pages import PageHandlers
@@ -213,6 +214,7 @@ def build(
         "tasks": EndpointGroup(TaskHandlers(tasks, closing)),
         "skills": EndpointGroup(SkillHandlers(paths, plans)),
         "sessions": EndpointGroup(SessionHandlers(session_host, closing)),
+        "mcp": EndpointGroup(McpHandlers(paths, plans)),
         "tokens": EndpointGroup(TokenHandlers(tokens, slots.journal)),
         "mesh": EndpointGroup(MeshHandlers(mesh, outbox)),
     }

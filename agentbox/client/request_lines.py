@@ -311,6 +311,31 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "connect",
             False,
         ),
+        RequestLine("list_mcp_servers", "GET", "/v1/mcp/servers", (), False, "list_servers", True),
+        RequestLine(
+            "show_mcp_server", "GET", "/v1/mcp/servers/{name}", (), False, "show_server", True
+        ),
+        RequestLine(
+            "test_mcp_server",
+            "POST",
+            "/v1/mcp/servers/{name}/test",
+            (),
+            False,
+            "test_server",
+            False,
+        ),
+        RequestLine(
+            "pin_mcp_server", "POST", "/v1/mcp/servers/{name}/pin", (), False, "pin_server", False
+        ),
+        RequestLine(
+            "restart_mcp_server",
+            "POST",
+            "/v1/mcp/servers/{name}/restart",
+            (),
+            False,
+            "restart_server",
+            False,
+        ),
         RequestLine("list_tokens", "GET", "/v1/tokens", (), False, "list_tokens", True),
         RequestLine("create_token", "POST", "/v1/tokens", (), False, "create", False),
         RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),

@@ -100,6 +100,10 @@ class Paths:
     # Of session-host: where it makes its socket.
     session_host_run = _below(run, "session-host")
     session_host_socket = _below(session_host_run, "rpc.sock")
+    # The socket of mcp-host and its token, in a directory that the program may write.
+    mcp_host = _below(run, "mcp-host")
+    mcp_host_socket = _below(mcp_host, "rpc.sock")
+    mcp_host_token = _below(mcp_host, "token")
     supervisor_auth = _below(run, "supervisor-auth.conf")
     runtime_hints = _below(run, "runtime.sh")
     # Secrets from the environment, moved here in phase 2 (0400 each).

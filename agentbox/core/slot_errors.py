@@ -8,6 +8,10 @@ from agentbox.core.adapter_error import PROBLEM as PROBLEM
 from agentbox.core.adapter_error import REQUEST as REQUEST
 from agentbox.core.adapter_error import AdapterError as AdapterError
 from agentbox.core.errors import AgentboxError
+from agentbox.core.mcp_errors import McpDrift as McpDrift
+from agentbox.core.mcp_errors import McpResult as McpResult
+from agentbox.core.mcp_errors import McpTimeout as McpTimeout
+from agentbox.core.mcp_errors import McpUnavailable as McpUnavailable
 from agentbox.core.session_errors import AcpInvalid as AcpInvalid
 from agentbox.core.session_errors import AcpTimeout as AcpTimeout
 from agentbox.core.session_errors import AgentEnded as AgentEnded

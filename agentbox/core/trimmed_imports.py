@@ -32,3 +32,14 @@ def stub_module(name: str, **members: Any) -> None:
     module = ModuleType(name, "A stub: see agentbox.core.trimmed_imports.")
     module.__dict__.update(members)
     sys.modules.setdefault(name, module)
+
+
+def skip_package_imports(name: str) -> None:
+    """Installs a package without what its `__init__` imports: its modules are imported by their own
+    names. Nothing happens if it is not installed.
+    """
+    if name in sys.modules or (spec := find_spec(name)) is None:
+        return
+    package = ModuleType(name, "Without its imports: see agentbox.core.trimmed_imports.")
+    package.__spec__, package.__path__ = spec, list(spec.submodule_search_locations or ())
+    sys.modules[name] = package

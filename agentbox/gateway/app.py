@@ -47,7 +47,7 @@ def make_application(rpc: JsonRpcEndpoint, mcp: McpEndpoint, llm: ASGIApp) -> St
         [
             *(Route(path, rpc.call, methods=["POST"]) for path in ("/rpc", "/rpc/{rest:path}")),
             *(WebSocketRoute(path, rpc.connect) for path in ("/rpc", "/rpc/{rest:path}")),
-            *(Route(path, mcp.call, methods=["POST"]) for path in ("/mcp", "/mcp/{rest:path}")),
+            *(Route(path, mcp.call, methods=["POST"]) for path in ("/mcp", "/mcp/{server:path}")),
             Mount("/llm", llm),
         ],
         redirect_slashes=False,

@@ -17,6 +17,7 @@ from agentbox.manifest.tables.egress import EgressTable
 from agentbox.manifest.tables.gpu import GpuTable
 from agentbox.manifest.tables.image import ImageTable
 from agentbox.manifest.tables.limits import LimitsTable
+from agentbox.manifest.tables.mcp import McpTable
 from agentbox.manifest.tables.mesh import MeshTable
 from agentbox.manifest.tables.meta import MetaTable
 from agentbox.manifest.tables.observability import ObservabilityTable
@@ -59,6 +60,7 @@ class Model:
     toolchains: ToolchainsTable = table(ToolchainsTable)
     skills: SkillsTable = table(SkillsTable)
     agents: Mapping[str, AgentTable] = entries("The agents that this box may start, by name.")
+    mcp: McpTable = table(McpTable)
     state: StateTable = table(StateTable)
     sandboxes: SandboxesTable = table(SandboxesTable)
     acp: AcpTable = table(AcpTable)
@@ -114,7 +116,7 @@ def convert(hint: Any, value: Any) -> Any:
 
 def _dependent_defaults(written: Mapping[str, Any]) -> dict[str, Any]:
     """Defaults that depend on other keys: a slot that is off is not required; a token file replaces
-    the token variable; agents inherit [limits].
+    the token variable; agents and MCP servers inherit [limits].
     """
     result = dict(written)
     if "token_file" in (mesh := result.get("mesh", {})):
@@ -133,4 +135,11 @@ def _dependent_defaults(written: Mapping[str, Any]) -> dict[str, Any]:
             name: {**agent, "limits": {**limits, **agent.get("limits", {})}}
             for name, agent in agents.items()
         }
+    if servers := (mcp := result.get("mcp", {})).get("servers"):
+        limits = result.get("limits", {})
+        inherited = {
+            name: {**server, "limits": {**limits, **server.get("limits", {})}}
+            for name, server in servers.items()
+        }
+        result["mcp"] = {**mcp, "servers": inherited}
     return result

@@ -16,6 +16,7 @@ from agentbox.plan.tables import (
     CostPlan,
     EgressPlan,
     LimitsPlan,
+    McpPlan,
     MeshPlan,
     PolicyPlan,
     PrivacyPlan,
@@ -212,12 +213,13 @@ class Destination:
 @dataclass(frozen=True, kw_only=True)
 class Digests:
     """Digests of the inputs, `sha256:<hex>` each; `lock` and `seccomp` of the bytes of those files,
-    `skills` of the skills in the image, by name."""
+    `skills` of those in the image, by name; `mcp` of pinned tools, by `<server>/<tool>`."""
 
     manifest: str
     lock: str
     seccomp: str
     skills: Mapping[str, str] = field(default_factory=dict)
+    mcp: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -244,6 +246,7 @@ class Plan:
     privacy: PrivacyPlan
     limits: LimitsPlan  # of every agent that has no table
     agents: Mapping[str, AgentPlan] = field(default_factory=dict)
+    mcp: McpPlan
     state: StatePlan
     sandboxes: SandboxesPlan
     acp: AcpPlan
@@ -265,9 +268,7 @@ class Plan:
     passed: tuple[str, ...] = ()  # names of variables that are passed on; never a credential
     egress: tuple[Destination, ...]
     exceptions: tuple[SecurityExceptionPlan, ...]
-    apply: Mapping[
-        str, str
-    ]  # written or default key path -> digest of its value and apply class, for drift
+    apply: Mapping[str, str]  # by key path: digest of its value, and apply class, for drift
     test_hooks: bool = False
 
     def to_json(self) -> dict[str, Any]:

@@ -6,12 +6,14 @@ from collections.abc import Mapping
 from typing import Any
 
 _SUFFIXES = ("_env", ".env_var")
+_OWNERS = ("agents.", "mcp.servers.")
 _BRIDGE = "adapters.orchestrator.env"
 
 
 def secret_names(values: Mapping[str, Any], classes: Mapping[str, str]) -> tuple[str, ...]:
     """Sorted: each non-empty `*_env` and `env_var`, independent of boot and live keys, each name in
-    `adapters.orchestrator.env` (it may be a token) and in `agents.*.secrets`. A table whose gate
+    `adapters.orchestrator.env` (it may be a token) and in the `secrets` of agents and MCP
+    servers. A table whose gate
     (`enabled`, of class rebuild) is off needs none, since its feature is not in the image. `values`
     are effective values by key path, `classes` the apply class of each.
     """
@@ -27,7 +29,7 @@ def secret_names(values: Mapping[str, Any], classes: Mapping[str, str]) -> tuple
                 for name in (
                     *candidates,
                     *values.get(_BRIDGE, ()),
-                    *_agent_values(values, ".secrets"),
+                    *_values(values, ".secrets"),
                 )
                 if name
             }
@@ -36,15 +38,16 @@ def secret_names(values: Mapping[str, Any], classes: Mapping[str, str]) -> tuple
 
 
 def passed_names(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Sorted: each name in `agents.*.env`, also of disabled agents, since `enabled` is a
-    live key.
+    """Sorted: each name in `agents.*.env` and `mcp.servers.*.env`, also of disabled ones, since
+    `enabled` is a live key.
     """
-    return tuple(sorted(set(_agent_values(values, ".env"))))
+    return tuple(sorted(set(_values(values, ".env"))))
 
 
-def _agent_values(values: Mapping[str, Any], suffix: str) -> list[str]:
+def _values(values: Mapping[str, Any], suffix: str) -> list[str]:
+    """Of all agents and MCP servers."""
     rows = (
-        names for key, names in values.items() if key.startswith("agents.") and key.endswith(suffix)
+        names for key, names in values.items() if key.startswith(_OWNERS) and key.endswith(suffix)
     )
     return [str(name) for names in rows for name in names]
 

@@ -89,6 +89,7 @@ class AgentPlan:
     workspace_dir: str
     children: tuple[str, ...]
     skills: tuple[str, ...]  # globs of names
+    mcp: tuple[str, ...]  # names in [mcp.servers]
     approval_required: tuple[str, ...]
     limits: LimitsPlan
     llm: ModelBudgetPlan
@@ -235,3 +236,39 @@ class StatePlan:
     """How long the memory and pods of unnamed runs are kept after their end; 0 = not at all."""
 
     keep_days: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class McpServerPlan:
+    """One `[mcp.servers.<name>]` table; `max_result` in bytes."""
+
+    enabled: bool
+    transport: Literal["stdio", "http"]
+    command: tuple[str, ...]
+    args: tuple[str, ...]
+    env: tuple[str, ...]
+    secrets: tuple[str, ...]  # names; never values
+    profile: str
+    workspace: Literal["none", "read", "branch"]
+    instance: Literal["agent", "shared"]
+    idle_seconds: int
+    limits: LimitsPlan
+    url: str
+    auth: Literal["none", "bearer"]
+    env_var: str
+    tools: tuple[str, ...]  # globs of names
+    pin: Literal["locked", "first-use"]
+    call_seconds: int
+    max_result: int
+    elicitation: bool
+    sampling: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class McpPlan:
+    """The MCP servers of the box, and bounds of all; `description` in bytes."""
+
+    max_servers: int
+    max_tools: int
+    description: int
+    servers: Mapping[str, McpServerPlan] = field(default_factory=dict)

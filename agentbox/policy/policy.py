@@ -288,6 +288,7 @@ _VARIABLES: Final[Mapping[Scope, tuple[str, ...]]] = {
     "exec": ("$WORKSPACE", "$TMP", "$TOOLCHAIN", "$COMMAND"),
     "net": ("$EGRESS",),
     "env": ("$ENV",),
+    "tool": ("$MCP",),
     "llm": ("$PROVIDER",),
     "agent": ("$CHILDREN",),
 }

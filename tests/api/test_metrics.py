@@ -18,7 +18,7 @@ NAMES = (
 )  # fmt: skip
 DECLARED = (
     *("agentbox_boot_seconds", "agentbox_program_starts_total", "agentbox_denied_total"),
-    *("agentbox_limit_breached_total", "agentbox_limit_warning_total"),
+    *("agentbox_limit_breached_total", "agentbox_limit_warning_total", "agentbox_mcp_drift"),
     *(
         "agentbox_model_calls_total",
         "agentbox_model_tokens_total",

@@ -73,6 +73,7 @@ def plan_of(
         cost=parsed.cost,
         sandboxes=parsed.sandboxes,
         acp=parsed.acp,
+        mcp=parsed.mcp,
         agents=parsed.agents,
         policies=parsed.policies,
         providers=parsed.providers,

@@ -163,6 +163,7 @@ def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
         "cost": CostPlan(currency="USD", unknown="refuse", keep_days=400),
         "sandboxes": tables.sandboxes(),
         "acp": tables.acp(),
+        "mcp": tables.mcp(),
         "reach": tables.reach(),
         "slots": {"events": SlotPlan(use="local-jsonl", required=False)},
         "programs": programs,

@@ -9,6 +9,7 @@ from agentbox.plan.tables import (
     AcpPlan,
     EgressPlan,
     LimitsPlan,
+    McpPlan,
     MeshPlan,
     PrivacyPlan,
     SandboxesPlan,
@@ -46,6 +47,11 @@ def sandboxes(**changes: Any) -> SandboxesPlan:
 def acp(**changes: Any) -> AcpPlan:
     """`[acp]`."""
     return replace(_default().acp, **changes)
+
+
+def mcp(**changes: Any) -> McpPlan:
+    """`[mcp]`: no servers."""
+    return replace(_default().mcp, **changes)
 
 
 def reach(**changes: Any) -> EgressPlan:

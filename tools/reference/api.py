@@ -30,6 +30,7 @@ _TITLES = {
     "usage": "Usage",
     "skills": "Skills",
     "sandboxes": "Sandboxes",
+    "mcp": "MCP servers",
     "sandbox_files": "Files of sandboxes",
     "sessions": "Sessions (ACP)",
     "tokens": "Tokens",

@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from agentbox.adapters.orchestrator.spec_checks import check_program
 from agentbox.agents.admission.draft import TASK_PREFIX, AdmissionInputs, Draft
+from agentbox.agents.admission.services import server_definition
 from agentbox.contracts.orchestrator import AgentKind, AgentSpec
 from agentbox.core.slot_errors import PermissionDenied, SpawnError
 from agentbox.manifest.tables.agents import AgentTable
+from agentbox.plan.names import MCP_HOST
 from agentbox.plan.tables import AgentPlan
 
 DEFAULT_PROFILE: Final = AgentTable.profile
@@ -21,15 +23,27 @@ def resolve_definition(draft: Draft, inputs: AdmissionInputs) -> Draft:
     policy and restarts; a single run has its own restarts and stdin. An ad hoc program needs an
     argv and cannot be started by agents. Raises ValidationError, PermissionDenied, SpawnError
     (stage agent)."""
-    table = inputs.config.agents.get(draft.spec.agent)
+    table = _find_table(draft, inputs)
     if table is None:
         return replace(draft, spec=_ad_hoc_spec(draft, inputs))
     _check_protocol(draft.spec, table, inputs.kind)
     single_run = inputs.once or draft.requester.request_id.startswith(TASK_PREFIX)
     spec = _spec_of_table(draft, table, single_run=single_run)
-    if inputs.kind == "session":
+    if inputs.kind != "agent":  # its programs are started in it
         spec = replace(spec, argv=(), stdin="null", restart="never")
     return replace(draft, spec=spec, table=table, ceiling=table.limits)
+
+
+def _find_table(draft: Draft, inputs: AdmissionInputs) -> AgentPlan | None:
+    """None for an ad hoc program. mcp-host starts servers only."""
+    spec, config = draft.spec, inputs.config
+    if draft.requester.program != MCP_HOST:
+        return config.agents.get(spec.agent)
+    if (table := server_definition(spec.agent, config.mcp_servers)) is None:
+        raise SpawnError(
+            f"cannot start {spec.name}: [mcp.servers] has no such stdio server", stage="agent"
+        )
+    return table
 
 
 def _ad_hoc_spec(draft: Draft, inputs: AdmissionInputs) -> AgentSpec:

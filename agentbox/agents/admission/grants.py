@@ -19,6 +19,7 @@ from agentbox.policy.profiles import PolicyChainError, profiles
 from agentbox.policy.rights import delegation
 from agentbox.policy.rights.authorization import PRINCIPAL, Budget, Right
 from agentbox.policy.rights.grant_set import Grant, GrantSet
+from agentbox.policy.rights.mcp import server_patterns
 from agentbox.policy.rights.policies import ResolvedPolicy, bind_policy, resolve
 from agentbox.policy.rights.rights import build_rights, new_id
 
@@ -51,6 +52,7 @@ def resolve_policy(draft: Draft, inputs: AdmissionInputs) -> Draft:
             approval_required=table.approval_required,
             children=table.children,
             skills=table.skills,
+            mcp=table.mcp,
             env=table.env,
             workspace_dir=table.workspace_dir,
             restart=dict(vars(table.restart)),
@@ -119,9 +121,13 @@ def _bindings(spec: AgentSpec, table: AgentPlan | None) -> Mapping[str, Sequence
     """For an ad hoc program, `$ENV` is what its spec sets."""
     if table is None:
         variables = tuple(name for name in spec.env if is_pattern("env", name))
-        return {"$PROVIDER": (), "$CHILDREN": (), "$ENV": variables}
-    provider = [table.provider] if table.provider else []
-    return {"$PROVIDER": provider, "$CHILDREN": table.children, "$ENV": table.env}
+        return {"$PROVIDER": (), "$CHILDREN": (), "$ENV": variables, "$MCP": ()}
+    return {
+        "$PROVIDER": [table.provider] if table.provider else [],
+        "$CHILDREN": table.children,
+        "$ENV": table.env,
+        "$MCP": server_patterns(table.mcp),
+    }
 
 
 def _budget(policy: Policy, table: AgentPlan | None) -> Budget | None:

@@ -80,6 +80,7 @@ class AuthorizationRegistry:
             approval_required=grant_set.approval_required,
             children=grant_set.children,
             skills=grant_set.skills,
+            mcp=grant_set.mcp,
             secrets=tuple(
                 text
                 for grant in grant_set.secrets

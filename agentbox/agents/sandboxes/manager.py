@@ -12,6 +12,7 @@ from agentbox.adapters.orchestrator.spec_checks import check_form
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Page
 from agentbox.agents.admission.admit import Requester
+from agentbox.agents.admission.services import PREFIX
 from agentbox.agents.errors import invalid
 from agentbox.agents.registry.agent_info import detailed_info
 from agentbox.agents.registry.agent_record import AgentRecord
@@ -22,6 +23,7 @@ from agentbox.agents.sandboxes.exec_run import ExecRun
 from agentbox.agents.sandboxes.files import SandboxFiles
 from agentbox.agents.sandboxes.sandbox import SandboxPrograms
 from agentbox.contracts.arguments import MAX_GRACE
+from agentbox.contracts.mcp import SERVER_LABEL
 from agentbox.contracts.orchestrator import (
     DEFAULT,
     MAX_OUTPUT,
@@ -41,6 +43,7 @@ from agentbox.contracts.sandboxes import (
 from agentbox.core import clock
 from agentbox.core.slot_errors import NotFound, invalid_transition
 from agentbox.core.visible_text import escape_invisible
+from agentbox.plan.names import MCP_HOST
 
 _MAX_CHANGES = 20  # paths in an answer
 _UPLOAD = re.compile("[A-Za-z0-9-]{1,64}")
@@ -58,6 +61,8 @@ class SandboxManager:
         """Raises what spawning an agent raises."""
         if not 0 < len(sandbox.name) <= MAX_NAME:
             raise invalid("/name", f"must have 1 to {MAX_NAME} characters")
+        if requester.program == MCP_HOST:
+            return await self._create_server(sandbox, requester)
         if sandbox.limits is not None and sandbox.limits.wall_seconds is not None:
             raise invalid("/limits/wall_seconds", "is set by ttl_s")
         spec = AgentSpec(
@@ -67,6 +72,16 @@ class SandboxManager:
             labels=sandbox.labels,
             limits=replace(sandbox.limits or DEFAULT, wall_seconds=self._ttl(sandbox)),
         )
+        return await self._spawn(spec, requester)
+
+    async def _create_server(self, sandbox: NewSandbox, requester: Requester) -> Sandbox:
+        """The sandbox of an MCP server: its row decides everything but name and labels, and it has
+        no end of its own beside `limits.agent_wall_seconds`."""
+        row = sandbox.labels.get(SERVER_LABEL, "")
+        spec = AgentSpec(name=sandbox.name, agent=f"{PREFIX}{row}", labels=sandbox.labels)
+        return await self._spawn(spec, requester)
+
+    async def _spawn(self, spec: AgentSpec, requester: Requester) -> Sandbox:
         handle = await self._registry.spawn(
             spec, requester, kind="sandbox", on_created=self._on_created
         )

@@ -35,7 +35,7 @@ def journal_agent_events(
         journal = slots.journal
         refusal = journal.agent_refusal
         accepted = [line for line in lines if refusal is None or line.type != "policy.denied"]
-        await slots.events.append([_event(line, source) for line in accepted])
+        await slots.events.append([to_event(line, source) for line in accepted])
         if refusal is not None:
             journal.count_lost(refusal, len(lines) - len(accepted))
         for line in lines:
@@ -49,7 +49,8 @@ def journal_agent_events(
     return asyncio.ensure_future(consume_record_of(slots.agent_host, append))
 
 
-def _event(line: LifecycleRecord, source: str) -> NewEvent:
+def to_event(line: LifecycleRecord, source: str) -> NewEvent:
+    """A line of a record as an event of the journal."""
     data = {**line.data, "at": clock.to_wire(line.at)}
     agent_id = line.agent_id or None  # none: the start of the agent was denied
     return NewEvent(

@@ -9,6 +9,7 @@ from agentbox.api.background.agent_events import journal_agent_events
 from agentbox.api.background.autostart import autostart, autostart_names
 from agentbox.api.background.background_work import Job
 from agentbox.api.background.denials import follow_denials
+from agentbox.api.background.mcp_servers import follow_mcp_host, runs_mcp_host
 from agentbox.api.background.sandbox_canaries import SandboxCanaryWatcher
 from agentbox.api.background.session_events import journal_session_events
 from agentbox.api.background.state_sweep import sweep
@@ -39,6 +40,8 @@ def make_jobs(
         ),
         "denial counters": partial(follow_denials, slots, metrics.denials),
     }
+    if runs_mcp_host(plan):
+        jobs["MCP servers"] = partial(follow_mcp_host, plans, paths, slots, metrics.mcp_drift)
     if autostart_names(plan):
         jobs["autostart"] = partial(autostart, plans, boot_id, slots.orchestrator, ready_once)
     if plan.slots["orchestrator"].use == "local-process":

@@ -63,6 +63,12 @@ class BoxMetrics:
             ("control",),
             registry=registry,
         )
+        self.mcp_drift = Gauge(
+            "agentbox_mcp_drift",
+            "Pinned tools of an MCP server that are not offered, since they have changed",
+            ("server",),
+            registry=registry,
+        )
         for state in ("ready", "unready"):
             self.transitions.labels(state)
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from agentbox.client.async_client.approvals import AsyncApprovalsClient
     from agentbox.client.async_client.beads import AsyncBeadsClient
     from agentbox.client.async_client.events import AsyncEventsClient
+    from agentbox.client.async_client.mcp import AsyncMcpClient
     from agentbox.client.async_client.memory import AsyncMemoryClient
     from agentbox.client.async_client.mesh import AsyncMeshClient
     from agentbox.client.async_client.pods import AsyncPodsClient
@@ -280,3 +281,10 @@ class AsyncBoxClient(AsyncApiCaller):
         from agentbox.client.async_client.sessions import AsyncSessionsClient
 
         return AsyncSessionsClient(self)
+
+    @cached_property
+    def mcp(self) -> AsyncMcpClient:
+        """MCP servers of the box."""
+        from agentbox.client.async_client.mcp import AsyncMcpClient
+
+        return AsyncMcpClient(self)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agentbox.client.sync.approvals import ApprovalsClient
     from agentbox.client.sync.beads import BeadsClient
     from agentbox.client.sync.events import EventsClient
+    from agentbox.client.sync.mcp import McpClient
     from agentbox.client.sync.memory import MemoryClient
     from agentbox.client.sync.mesh import MeshClient
     from agentbox.client.sync.pods import PodsClient
@@ -281,3 +282,10 @@ class BoxClient(ApiCaller):
         from agentbox.client.sync.sessions import SessionsClient
 
         return SessionsClient(self)
+
+    @cached_property
+    def mcp(self) -> McpClient:
+        """MCP servers of the box."""
+        from agentbox.client.sync.mcp import McpClient
+
+        return McpClient(self)

@@ -8,6 +8,7 @@ from agentbox.contracts import (
     beads,
     box,
     events,
+    mcp,
     memory,
     mesh,
     orchestrator,
@@ -33,7 +34,7 @@ from agentbox.core.records.wire import Record, record
 
 _MODULES = (
     *(beads, memory, events, orchestrator, tokens, mesh, reviews, approvals, states),
-    *(usage, skills, sandboxes, sessions),
+    *(usage, skills, sandboxes, sessions, mcp),
     box,
 )
 

@@ -27,6 +27,7 @@ _MODULES: Final = (
     "skills",
     "sandboxes",
     "sessions",
+    "mcp",
     "tokens",
     "mesh",
 )

@@ -1,6 +1,5 @@
 """Authorizes one call of an agent, and serves it here or through the management API."""
 
-import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -12,13 +11,16 @@ from agentbox.gateway.agent_api.errors import AgentApiError
 from agentbox.gateway.agent_api.hello import hello
 from agentbox.gateway.agent_api.management_client import ManagementClient
 from agentbox.gateway.agent_api.rate_limit import CallRateLimit
+from agentbox.gateway.agent_api.server_tools import ServerTools
 from agentbox.gateway.agent_api.skills import SKILL_TOOLS
+from agentbox.gateway.agent_api.tool_timeout import with_timeout
 from agentbox.gateway.agent_api.tools import BY_AGENT_METHOD, BY_METHOD, BY_NAME, TOOLS, Tool
 from agentbox.gateway.authorizer import AccessDenied, Authorizer
 from agentbox.gateway.config import GatewayConfig
 from agentbox.plan.skill_catalogue import SkillCatalogue
 from agentbox.policy.rights.authorization import Authorization
 from agentbox.policy.rights.budget_usage import BudgetUsage
+from agentbox.policy.rights.mcp import tool_right
 
 Arguments = Mapping[str, Any]
 _TYPES: Final[Mapping[str, tuple[type, ...]]] = {
@@ -44,18 +46,35 @@ class AgentApi:
         self.management = ManagementClient(config)
         self.rate_limit = CallRateLimit()
         self.skills = SkillCatalogue(config.paths)
+        self.server_tools = ServerTools(config.paths)
 
     async def close(self) -> None:
         """Idempotent."""
         await self.management.close()
+        await self.server_tools.close()
 
     async def call(self, caller: Authorization, method: str, params: Any) -> Any:
         """Returns the result. Raises AgentApiError; denials are reported first."""
+        return await self._guarded(caller, method, lambda: self._call(caller, method, params))
+
+    async def call_server_tool(
+        self, caller: Authorization, server: str, tool: str, arguments: Any
+    ) -> dict[str, Any]:
+        """As `call`, for a tool of an MCP server; returns the server's result."""
+        name = tool_right(server, tool)
+        result: dict[str, Any] = await self._guarded(
+            caller, name, lambda: self._run_server_tool(caller, server, tool, arguments)
+        )
+        return result
+
+    async def _guarded(
+        self, caller: Authorization, method: str, work: Callable[[], Awaitable[Any]]
+    ) -> Any:
         try:
             if self.authorizer.revocation(caller).done():
                 raise AccessDenied("token", "the agent has ended")  # since the message was received
             with self.rate_limit.acquire(caller.agent_id):
-                return await self._call(caller, method, params)
+                return await work()
         except AccessDenied as denied:
             self.authorizer.report_denial(caller, "agent-api", denied.rule, method)
             raise errors.permission_denied(
@@ -107,13 +126,33 @@ class AgentApi:
     async def run_tool(self, caller: Authorization, tool: Tool, arguments: Arguments) -> Any:
         """A slot method, under the scope `tool`."""
         _check_arguments(tool, arguments)
-        if is_approval_required(caller, "tool", tool.name):
+        await self._authorize_tool(caller, tool.name, arguments)
+        return await with_timeout(caller, tool.name, self._execute(caller, tool, arguments))
+
+    async def _run_server_tool(
+        self, caller: Authorization, server: str, tool: str, arguments: Any
+    ) -> dict[str, Any]:
+        if not isinstance(arguments, dict):
+            raise errors.invalid_params("arguments must be an object")
+        name = tool_right(server, tool)
+        if server not in caller.mcp:
+            raise errors.permission_denied(
+                "tool call", f"cannot call {name[:64]!r}: this agent is not offered that server"
+            )
+        await self._authorize_tool(caller, name, arguments)
+        self.server_tools.watch_end(caller, lambda: self.authorizer.revocation(caller))
+        work = self.server_tools.call(caller, server, tool, arguments)
+        result: dict[str, Any] = await with_timeout(caller, name, work)
+        return result
+
+    async def _authorize_tool(self, caller: Authorization, name: str, arguments: Arguments) -> None:
+        """Raises AccessDenied."""
+        if is_approval_required(caller, "tool", name):
             await self.authorizer.check(
-                caller, "tool", "call", tool.name, consume=False
+                caller, "tool", "call", name, consume=False
             )  # no approval is requested for a denied call
-            await self.authorizer.approve(caller, "tool", tool.name, arguments)
-        await self.authorizer.check(caller, "tool", "call", tool.name)
-        return await _with_timeout(caller, tool, self._execute(caller, tool, arguments))
+            await self.authorizer.approve(caller, "tool", name, arguments)
+        await self.authorizer.check(caller, "tool", "call", name)
 
     async def _invoke_tool(self, caller: Authorization, params: Arguments) -> Any:
         name, arguments = params.get("name"), params.get("arguments", {})
@@ -142,12 +181,14 @@ class AgentApi:
                 await self.authorizer.approve(caller, "spawn", arguments["name"], arguments)
             await self.authorizer.check(caller, "agent", "spawn", arguments["name"])
         elif tool.custom in ("send", "recv", "terminate"):
-            info = await _with_timeout(
-                caller, tool, self.management.call(caller, "get_agent", {"id": arguments["id"]})
+            info = await with_timeout(
+                caller,
+                tool.name,
+                self.management.call(caller, "get_agent", {"id": arguments["id"]}),
             )
             operation = "signal" if tool.custom == "terminate" else "message"
             await self.authorizer.check(caller, "agent", operation, info["spec"]["agent"])
-        return await _with_timeout(caller, tool, self._execute(caller, tool, arguments))
+        return await with_timeout(caller, tool.name, self._execute(caller, tool, arguments))
 
     async def _execute(self, caller: Authorization, tool: Tool, arguments: Arguments) -> Any:
         if tool.custom in SKILL_TOOLS:
@@ -205,27 +246,6 @@ class AgentApi:
             )
         await self.authorizer.check(caller, "env", "read", name)
         return {"name": name, "value": secret[0]}
-
-
-async def _with_timeout(caller: Authorization, tool: Tool, work: Awaitable[Any]) -> Any:
-    """Awaits a call within the agent's tool timeout, which excludes approvals. Raises
-    AgentApiError."""
-    seconds, key = (
-        float(caller.limits["tool_timeout_seconds"]),
-        "limits.tool_timeout_seconds",
-    )
-    try:
-        async with asyncio.timeout(seconds):
-            return await work
-    except TimeoutError as error:
-        raise AgentApiError(
-            errors.FAILED,
-            f"cannot finish {tool.name}: it took longer than {seconds:g} s ({key})",
-            "tool-timeout",
-            limit="tool_timeout_seconds",
-            cap=seconds,
-            config_path=key,
-        ) from error
 
 
 def _in_namespace(

@@ -59,5 +59,6 @@ def hello(
             "events": caller.principal,
         },
         "skills": skills.offers(caller.skills),
+        "mcp": list(caller.mcp),
         "methods": METHODS,
     }

@@ -5,6 +5,7 @@ call gets a stream if it takes longer than a second. There are no sessions.
 """
 
 import json
+import re
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -23,6 +24,7 @@ from agentbox.gateway.agent_api.errors import (
     METHOD_NOT_FOUND,
     AgentApiError,
 )
+from agentbox.gateway.agent_api.server_tools import split_name
 from agentbox.gateway.agent_api.skills import EXTENSION, MCP_METHODS
 from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
 from agentbox.policy.rights.authorization import Authorization
@@ -40,6 +42,8 @@ _OFFER: Final[dict[str, Any]] = {
     "Everything belongs to this agent. Skills are instructions for kinds of work: skill_list "
     "shows them, skill_read returns one.",
 }
+_SERVER_OFFER: Final[dict[str, Any]] = {"capabilities": {"tools": {"listChanged": False}}}
+_NAME: Final = re.compile("[A-Za-z0-9_-]{1,64}")
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _FORBIDDEN_ORIGIN: Final = "this origin is not allowed: browser pages may not call the agent API"
 
@@ -73,15 +77,18 @@ class McpEndpoint:
         if origin is not None and not _is_loopback(origin):
             return respond(_error(_FORBIDDEN_ORIGIN), 403)
         caller = identify(self._agent_api, request)
+        server = request.path_params.get("server", "")
+        if server and server not in caller.mcp:
+            return respond(_error(f"this agent is not offered an MCP server {server[:32]!r}"), 404)
         body = await read_body(request, frame_limit(caller))
         version = request.headers.get("mcp-protocol-version", HANDSHAKE_VERSIONS[0])
         if version not in HANDSHAKE_VERSIONS or mcp_stateless.has_envelope(_decode(body)):
-            return await self._call_stateless(caller, request, body)
-        response = await jsonrpc.handle(body, partial(self._call, caller))
+            return await self._call_stateless(caller, server, request, body)
+        response = await jsonrpc.handle(body, partial(self._call, caller, server))
         return respond(response, 200 if response else 202)
 
     async def _call_stateless(
-        self, caller: Authorization, request: Request, body: bytes
+        self, caller: Authorization, server: str, request: Request, body: bytes
     ) -> Response:
         """A request of the revision without a handshake."""
         message = _decode(body)
@@ -98,7 +105,7 @@ class McpEndpoint:
                 mcp_stateless.check_unique(request.headers.raw)
                 mcp_stateless.check_envelope(message, request.headers, VERSIONS)
                 status = 200
-                return mcp_stateless.complete(await self._serve(caller, method, params))
+                return mcp_stateless.complete(await self._serve(caller, server, method, params))
             except AgentApiError as error:
                 status = mcp_stateless.HTTP_STATUS.get(error.number, 200)
                 raise
@@ -109,29 +116,30 @@ class McpEndpoint:
             return await mcp_progress.respond_with_progress(response, token, lambda: status)
         return respond(await response, status)
 
-    async def _call(self, caller: Authorization, method: str, params: Any) -> Any:
+    async def _call(self, caller: Authorization, server: str, method: str, params: Any) -> Any:
         arguments = params if isinstance(params, dict) else {}
         if method == "initialize":
-            return _initialize_result(arguments)
+            return _initialize_result(arguments, _offer(server))
         if method == "ping" or method.startswith("notifications/"):
             return {}
-        return await self._serve(caller, method, arguments)
+        return await self._serve(caller, server, method, arguments)
 
-    async def _serve(self, caller: Authorization, method: str, arguments: Any) -> Any:
+    async def _serve(self, caller: Authorization, server: str, method: str, arguments: Any) -> Any:
         """The methods that all revisions share, with the members that the newest requires: clients
         of others ignore them."""
         if method == "server/discover":
-            return {**_discover_result(), **mcp_stateless.CACHED}
+            return {**_discover_result(_offer(server)), **mcp_stateless.CACHED}
         if method == "tools/list":
             with self._agent_api.rate_limit.acquire(caller.agent_id):
-                tools = [_describe_tool(tool) for tool in self._allowed_tools(caller)]
+                own = [] if server else map(_describe_tool, self._allowed_tools(caller))
+                tools = [*own, *await self._agent_api.server_tools.describe(caller, server)]
             return {"tools": tools, **mcp_stateless.CACHED}
-        if method in MCP_METHODS:
+        if method in MCP_METHODS and not server:
             with self._agent_api.rate_limit.acquire(caller.agent_id):
                 result = MCP_METHODS[method](self._agent_api.skills, caller, arguments)
             return {**result, **mcp_stateless.CACHED}
         if method == "tools/call":
-            return await self._call_tool(caller, arguments)
+            return await self._call_tool(caller, server, arguments)
         raise AgentApiError(
             METHOD_NOT_FOUND,
             "unknown method: this server has tools, resources and skills",
@@ -144,16 +152,25 @@ class McpEndpoint:
             list(AGENT_TOOLS) if caller.children else []
         )
 
-    async def _call_tool(self, caller: Authorization, params: dict[str, Any]) -> Any:
-        """Errors of a tool are results with `isError`, so that the model sees them."""
-        tool, arguments = BY_NAME.get(str(params.get("name"))), params.get("arguments") or {}
-        if tool is None:
+    async def _call_tool(self, caller: Authorization, server: str, params: dict[str, Any]) -> Any:
+        """Errors of a tool are results with `isError`, so that the model sees them. A result of a
+        server's tool is passed on as it is."""
+        name, arguments = str(params.get("name")), params.get("arguments") or {}
+        server, server_tool = (server, name) if server else split_name(name)
+        tool = None if server_tool else BY_NAME.get(name)
+        if tool is None and not (server in caller.mcp and _NAME.fullmatch(server_tool)):
             raise AgentApiError(
                 INVALID_PARAMS, "unknown tool; tools/list shows all tools", "not-found"
             )
         try:
+            if tool is None:
+                return await self._agent_api.call_server_tool(
+                    caller, server, server_tool, arguments
+                )
             result = await self._agent_api.call(caller, tool.method, arguments)
         except AgentApiError as error:
+            if error.number == INVALID_PARAMS and tool is None:
+                raise  # no such tool
             return {
                 "content": [_text_content(error.message)],
                 "structuredContent": {"error": error.to_wire()},
@@ -167,17 +184,22 @@ class McpEndpoint:
         }
 
 
-def _initialize_result(params: dict[str, Any]) -> dict[str, Any]:
+def _offer(server: str) -> dict[str, Any]:
+    """What `/mcp`, or the address of one server, has."""
+    return _SERVER_OFFER if server else _OFFER
+
+
+def _initialize_result(params: dict[str, Any], offer: dict[str, Any]) -> dict[str, Any]:
     requested = params.get("protocolVersion")
     return {
         "protocolVersion": requested if requested in HANDSHAKE_VERSIONS else HANDSHAKE_VERSIONS[0],
         "serverInfo": {"name": "agentbox", "version": __version__},
-        **_OFFER,
+        **offer,
     }
 
 
-def _discover_result() -> dict[str, Any]:
-    return {"supportedVersions": list(VERSIONS), **_OFFER}
+def _discover_result(offer: dict[str, Any]) -> dict[str, Any]:
+    return {"supportedVersions": list(VERSIONS), **offer}
 
 
 def _acknowledge(request: Request) -> Response:

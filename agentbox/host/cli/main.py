@@ -47,7 +47,7 @@ COMMAND_HELP: dict[str, str] = {
     "session": "work with agents that speak ACP: new, prompt, cancel, list, show, attach, answer, "
     "transcript, suspend, resume, close",
     "acp": "serve the box as an agent for editors: config",
-    "mcp": "serve the box as tools for desktop clients: config",
+    "mcp": "tools for desktop clients; MCP servers: config, list, pin, restart, show, test",
     "token": "manage API tokens: create, list, revoke",
     "secrets": "manage secrets of the box: set, list, remove",
     "mesh": "manage the federation: status, join, outbox",

@@ -2,7 +2,7 @@
 
 import os
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -47,6 +47,7 @@ def relock(
     old = _read_if_valid(path)
     previous = old if old is not None or base is None else _read_if_valid(base)
     new = resolve(inputs, select_pins(previous, upgrade), cache, progress)
+    new = replace(new, mcp={} if previous is None else previous.mcp)
     data = serialize_lock(new)
     if parse_lock(data) != new:
         raise AssertionError("the written lock does not read back")
@@ -67,6 +68,16 @@ def pin_skills(path: Path, inputs: LockInputs, *, base: Path | None = None) -> s
     if changed := inputs.skill_difference(lock):
         replace_file(path, serialize_lock(replace(lock, skills=inputs.skills)))
     return changed
+
+
+def pin_tools(path: Path, server: str, digests: Mapping[str, str], *, base: Path) -> None:
+    """Replaces the pinned definitions of one MCP server in the lock at `path`, which starts from
+    `base` if it does not exist. `digests`: `sha256:<hex>` by tool. Raises LockError.
+    """
+    lock = parse_lock(path if path.exists() else base)
+    others = {name: value for name, value in lock.mcp.items() if name.partition("/")[0] != server}
+    pinned = {f"{server}/{tool}": value for tool, value in digests.items()}
+    replace_file(path, serialize_lock(replace(lock, mcp={**others, **pinned})))
 
 
 def check_inputs(path: Path, inputs: LockInputs) -> Lock:

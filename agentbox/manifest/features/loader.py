@@ -42,7 +42,7 @@ def is_enabled(model: Model, feature: Feature) -> bool:
     gate = feature.gate
     if gate is None:
         return True
-    return value_at(model, gate.key) in gate.values and (
+    return _gate_value(model, gate.key) in gate.values and (
         not gate.when or value_at(model, gate.when) is True
     )
 
@@ -53,6 +53,12 @@ def value_at(model: Model, key: str) -> Any:
     for name in key.split("."):
         value = getattr(value, name)
     return value
+
+
+def _gate_value(model: Model, key: str) -> Any:
+    """The value of a gate key; of a map whether one of its entries is enabled."""
+    value = value_at(model, key)
+    return any(row.enabled for row in value.values()) if isinstance(value, Mapping) else value
 
 
 def _load(path: Path) -> Feature:

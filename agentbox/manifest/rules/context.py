@@ -20,10 +20,12 @@ from agentbox.manifest.model import Model
 from agentbox.manifest.rules.unvalidated_lock import UnvalidatedLock
 from agentbox.policy.policy import Policy
 
-GATES: Final = gates()
+_GATE_MAP: Final = "mcp.servers"
+_GATE_KEYS: Final = gates()
+GATES: Final = (*_GATE_KEYS, _GATE_MAP)
 """The keys that decide which features are enabled, read by rules about features."""
 
-PORT_KEYS: Final = (
+_PORT_KEYS: Final = (
     "api.port",
     "observability.metrics_port",
     "privacy.port",
@@ -35,8 +37,8 @@ PORT_KEYS: Final = (
     "sovereign_mesh.relay.expose",
     "sovereign_mesh.relay.implementation",
     "sovereign_mesh.relay.port",
-    *GATES,
 )
+PORT_KEYS: Final = (*_PORT_KEYS, *GATES)
 """The keys that decide the port table, read by rules about ports."""
 
 
@@ -98,8 +100,7 @@ class RuleContext:
     @property
     def enabled_features(self) -> tuple[str, ...]:
         """The enabled features. Reads all gates."""
-        for key in GATES:
-            self[key]
+        self._read_gates()
         return self.inputs.enabled
 
     @property
@@ -127,8 +128,9 @@ class RuleContext:
     @cached_property
     def ports(self) -> tuple[ListenerSpec, ...]:
         """The port table. Reads all keys that own a port."""
-        for key in PORT_KEYS:
+        for key in _PORT_KEYS:
             self[key]
+        self._read_gates()
         return port_table(self.model, self.features, self.inputs.enabled)
 
     def __getitem__(self, key: str) -> Any:
@@ -213,6 +215,11 @@ class RuleContext:
                 for related_key in map(self.path, related)
             ),
         )
+
+    def _read_gates(self) -> None:
+        for key in _GATE_KEYS:
+            self[key]
+        self.names(_GATE_MAP)
 
     def _check_valid(self, path: str) -> None:
         for invalid in self.inputs.manifest.invalid:

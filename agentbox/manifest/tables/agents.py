@@ -129,6 +129,9 @@ class AgentTable:
         doc="Skills that it is told of, by name or glob: an offer, not a boundary.",
         when=ENABLED,
     )
+    mcp: Annotated[tuple[Name, ...], Unique()] = key(
+        (), "live", doc="MCP servers that it may use ($MCP), of [mcp.servers].", when=ENABLED
+    )
     approval_required: Annotated[tuple[ApprovalAction, ...], Unique()] = key(
         (), "live", doc="Actions that wait for an operator.", when=ENABLED
     )

@@ -37,7 +37,13 @@ def build_ruleset(
         folders=tuple(dict.fromkeys((*workspace, *written, *sandbox.get("folders", ())))),
         runs=workspace,
         unlisted=tuple(sandbox.get("unlisted", ())),
-        reads=(*password, *_secrets(sandbox.get("secrets", ())), *token, *read),
+        reads=(
+            *password,
+            *_secrets(sandbox.get("secrets", ())),
+            *token,
+            *sandbox.get("reads", ()),
+            *read,
+        ),
         devices=_devices(exceptions),
         listens=tuple(
             sorted(values[port.key] if port.key else port.port for port in feature.ports)

@@ -71,6 +71,7 @@ class Lock:
     wheels: tuple[WheelEntry, ...] = ()
     npm: tuple[NpmEntry, ...] = ()
     skills: Mapping[str, str] = field(default_factory=dict)  # `sha256:<hex>` by name
+    mcp: Mapping[str, str] = field(default_factory=dict)  # the same by `<server>/<tool>`
 
     def tables(self) -> Iterator[tuple[str, tuple[LockEntry, ...]]]:
         """All tables of files with their names, in the order of the written file."""

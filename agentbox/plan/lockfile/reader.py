@@ -83,6 +83,9 @@ def _lock(document: Mapping[str, Any]) -> Lock:
             name: _digest(value, f"skills.{name}")
             for name, value in document.get("skills", {}).items()
         },
+        mcp={
+            name: _digest(value, f"mcp.{name}") for name, value in document.get("mcp", {}).items()
+        },
     )
     _check_unique(lock)
     return lock

@@ -31,6 +31,11 @@ def _lines(lock: Lock) -> Iterator[str]:
         yield "[skills]"
         for name, digest in sorted(lock.skills.items()):
             yield f"{name} = {_value(digest)}"
+    if lock.mcp:
+        yield ""
+        yield "[mcp]"
+        for name, digest in sorted(lock.mcp.items()):
+            yield f"{_value(name)} = {_value(digest)}"
 
 
 def _table(name: str, rows: Iterable[LockEntry]) -> Iterator[str]:

@@ -3,12 +3,10 @@ tested accuracy. Sizes in bytes, times in seconds. Also the fixed values without
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-Unit = Literal[
-    "bytes", "cores", "processes", "files", "seconds", "events", "bytes/s", "agents", "levels"
-]
+from agentbox.policy.limits.limit import Limit, Unit
+from agentbox.policy.limits.mcp import MCP_LIMITS
 
 WARN_AT: Final = 0.8  # of a cap: warn once
 REARM_BELOW: Final = 0.5  # of a cap: below it, warnings are enabled again
@@ -29,22 +27,6 @@ FREE_RESERVE: Final = (
 )  # of these, bytes reserved for the box's own writes, whatever the number of agents
 SCAN_SECONDS: Final = 1.0  # minimum time between two scans of an agent's directories
 INODE_BYTES: Final = 1 << 10  # added per file, so that empty files count
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limit:
-    """One limit. `config_path` is the manifest key, "" if the value is `fixed`. A test
-    in tests/unit that is marked `limit(NAME)` shows it: it takes effect without affecting another
-    agent.
-    """
-
-    name: str
-    unit: Unit
-    config_path: str
-    enforced_by: str
-    consequence: str
-    bound: str
-    fixed: int | None = None
 
 
 def _agent_limit(name: str, unit: Unit, enforced_by: str, consequence: str, bound: str) -> Limit:
@@ -263,6 +245,7 @@ _ROWS = (
         consequence="the file call is refused",
         bound="exact",
     ),
+    *MCP_LIMITS,
 )
 
 LIMITS: Final[Mapping[str, Limit]] = {row.name: row for row in _ROWS}

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias
+from urllib.parse import urlsplit
 
 from agentbox.policy.patterns.base import PatternError
 
@@ -220,3 +221,10 @@ def _name_covers(outer: str, inner: str) -> bool:
     return outer == inner or (
         outer.startswith("*.") and inner.endswith(outer[1:]) and inner != outer[1:]
     )
+
+
+def url_target(url: str) -> str:
+    """The pattern of the host and port of an http or https URL."""
+    parts = urlsplit(url)
+    host, port = parts.hostname or "", parts.port or (80 if parts.scheme == "http" else 443)
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -31,7 +31,9 @@ FORMS: Final[Mapping[str, NameForm]] = {
         "a variable's name, PREFIX_*, or $ENV",
         "$ENV",
     ),
-    "tool": NameForm(re.compile(rf"\*|{_WORD}(/{_WORD})*(/\*)?"), "a tool's name, group/*, or *"),
+    "tool": NameForm(
+        re.compile(rf"\*|{_WORD}(/{_WORD})*(/\*)?"), "a tool's name, group/*, $MCP, or *", "$MCP"
+    ),
     "llm": NameForm(
         re.compile(rf"\*|{_AGENT}(/[^\s/]\S*)?"),
         "provider, provider/model with * and ?, $PROVIDER, or *",

@@ -84,6 +84,7 @@ class Authorization:
     children: tuple[str, ...] = ()  # names of [agents] that it may start
     secrets: tuple[str, ...] = ()  # names of secrets provided as files
     skills: tuple[str, ...] = ()  # globs of the skills that it is told of; no right
+    mcp: tuple[str, ...] = ()  # MCP servers that it is offered; each call needs a right too
     limits: Mapping[str, Any] = field(
         default_factory=dict
     )  # effective, as in [limits]; sizes in bytes

@@ -89,6 +89,7 @@ class GrantSet:
     approval_required: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
     skills: tuple[str, ...] = ("*",)  # globs of the skills that it is told of
+    mcp: tuple[str, ...] = ()  # MCP servers that it is offered
     env: tuple[str, ...] = ()  # variables of the box that are passed on
     secrets: tuple[Grant, ...] = ()
     workspace: str = "branch"
@@ -164,6 +165,7 @@ class GrantSet:
             "budget": to_plain(self.budget),
             "children": list(self.children),
             "skills": list(self.skills),
+            "mcp": list(self.mcp),
             "approval_required": list(self.approval_required),
             "workspace": self.workspace,
             "grants": [_describe_grant(grant, now) for grant in self.grants],

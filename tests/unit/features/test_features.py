@@ -14,7 +14,7 @@ from agentbox.manifest.features.model import Feature, FixedPort, Gate, SecurityE
 from agentbox.manifest.features.ports import free_port, port_table
 from agentbox.manifest.features.supported_choices import AVAILABLE, UNREAD, gates
 from agentbox.manifest.features.tmpfs import baseline_mounts, total_bytes
-from agentbox.manifest.keys import keys
+from agentbox.manifest.keys import keys, map_paths
 from agentbox.manifest.load import parse
 from agentbox.manifest.model import Model
 from agentbox.manifest.schema.generator import properties, resolve_reference, schema_at
@@ -46,7 +46,7 @@ def test_every_gate_is_a_key_and_every_exception_too() -> None:
         path.split(".")[2] for path, _ in properties() if path.startswith("security.exceptions.")
     }
     for feature in load_features().values():
-        assert feature.gate is None or feature.gate.key in keys()
+        assert feature.gate is None or feature.gate.key in {*keys(), *map_paths()}
         assert feature.exception is None or feature.exception.key in exceptions
 
 

@@ -22,6 +22,7 @@ EXCUSED = {
     ("agentbox/policy/rights/grant_set.py", "workspace"): "of an ad hoc program",
     ("agentbox/policy/rights/grant_set.py", "workspace_dir"): "of an ad hoc program",
     ("agentbox/sandbox/spec.py", "grace_seconds"): "of a process that is no agent",
+    ("agentbox/gateway/proxy/tunnel.py", "idle_seconds"): "of a tunnel, which has no key",
 }
 OPERATORS = {ast.LShift: operator.lshift, ast.Mult: operator.mul}
 READS = ("get", "pop", "option", "getattr")

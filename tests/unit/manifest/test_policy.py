@@ -191,7 +191,7 @@ def test_variables_are_filled_in() -> None:
 def test_the_profiles_of_the_specification() -> None:
     """Each is within the next, and only the widest reaches the network by itself."""
     order = ["minimal", "readonly", "sandboxed", "standard", "unrestricted"]
-    assert sorted(profiles()) == sorted(order)
+    assert sorted(profiles()) == sorted([*order, "service"])
     for narrow, wide in itertools.pairwise(order):
         assert not profiles()[narrow].permissions_beyond(profiles()[wide])
         assert profiles()[wide].permissions_beyond(profiles()[narrow])
@@ -206,6 +206,23 @@ def test_the_profiles_of_the_specification() -> None:
         False
     ] * 4 + [True]
     assert all(profiles()[name].decide("env", "read", "PATH") for name in order)
+
+
+def test_what_serves_agents_has_nothing_of_theirs() -> None:
+    """The profile `service` is its own folder and the toolchain."""
+    scopes = {str(permission.scope) for permission in profiles()["service"].permissions}
+    assert scopes == {"fs", "exec", "env"}
+    assert not profiles()["service"].decide("fs", "read", "$WORKSPACE/a")
+    assert not profiles()["service"].permissions_beyond(profiles()["sandboxed"])
+
+
+@pytest.mark.parametrize("name", ["sandboxed", "standard", "unrestricted"])
+def test_every_tool_is_every_tool_of_the_box(name: str) -> None:
+    """Those of MCP servers are allowed as far as the agent is offered the server."""
+    bound = profiles()[name].with_bindings({"$MCP": ["mcp/files/*"]})
+    assert bound.decide("tool", "call", "bead/claim")
+    assert bound.decide("tool", "call", "mcp/files/read")
+    assert not bound.decide("tool", "call", "mcp/other/read")
 
 
 @pytest.mark.parametrize(

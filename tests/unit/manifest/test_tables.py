@@ -117,13 +117,13 @@ def test_every_key_has_an_apply_class_and_a_default_unless_it_is_required() -> N
 
 
 def test_maps_take_names_only() -> None:
-    """providers, agents and policies: any name, prices: patterns of models, and a closed table under it."""
+    """providers, agents, MCP servers and policies: any name, prices: patterns of models, and a closed table under it."""
     maps = {
         path: schema
         for path, schema in properties()
         if isinstance(schema.get("additionalProperties"), dict)
     }
-    assert set(maps) == {"providers", "providers.*.prices", "agents", "policies"}
+    assert set(maps) == {"providers", "providers.*.prices", "agents", "mcp.servers", "policies"}
     for path, schema in maps.items():
         title = "glob" if path == "providers.*.prices" else "name"
         assert schema["propertyNames"]["title"] == title

@@ -78,6 +78,17 @@ WANTED: Final[Mapping[str, Mapping[str, Ruleset]]] = {
     },
     "ollama_cuda": OLLAMA,
     "ollama_rocm": OLLAMA,
+    "mcp_host": {
+        "mcp-host": Ruleset(
+            folders=("/run/agentbox/mcp-host", "/var/lib/agentbox/mcp-host"),
+            reads=(
+                "/run/agentbox/boot.json",
+                "/run/agentbox/plan.json",
+                "/run/agentbox/connections/mcp-host",
+            ),
+            sockets=True,
+        ),
+    },
     "telegram_mirror": {
         "telegram-mirror": Ruleset(
             folders=("/var/lib/agentbox/telegram",),

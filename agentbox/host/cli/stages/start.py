@@ -15,6 +15,7 @@ from agentbox.core.paths import Paths, environment
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.log_line import LogLine
 from agentbox.host.cli.stages.image import plan_for, running_source_digest
+from agentbox.host.cli.stages.optional_requirements import install
 from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.engine_choice import Engine
 from agentbox.host.engines.missing_reasons import explain_missing
@@ -31,6 +32,7 @@ from agentbox.host.engines.reconcile import UpResult, check, reconcile
 from agentbox.host.engines.registry import engine_by_name
 from agentbox.host.engines.secrets import collect_secrets
 from agentbox.host.engines.state import BoxRecord, BuildStamp
+from agentbox.plan.names import MCP_HOST
 
 if TYPE_CHECKING:
     from agentbox.manifest.load import Manifest
@@ -124,6 +126,8 @@ def bring_up(cli: CliContext, engine: Engine, spec: StartSpec) -> UpResult:
     """Starts the box, or applies the smallest change to the running one."""
     previous = cli.find_record()
     check(engine, spec, previous)
+    if engine.name == "process" and MCP_HOST in {program.name for program in spec.plan.programs}:
+        install("mcp")  # an image has it among its packages; this box runs in our environment
     return reconcile(
         engine,
         spec,

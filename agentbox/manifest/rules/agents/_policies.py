@@ -101,6 +101,8 @@ def _bindings(context: RuleContext, agent: str, scopes: tuple[Scope, ...]) -> di
         bindings["$ENV"] = list(context[f"{table}.env"])
     if "llm" in scopes:
         bindings["$PROVIDER"] = [name for name in [context[f"{table}.provider"]] if name]
+    if "tool" in scopes:
+        bindings["$MCP"] = [f"mcp/{server}/*" for server in context[f"{table}.mcp"]]
     if "agent" in scopes:
         bindings["$CHILDREN"] = list(context[f"{table}.children"])
     return bindings

@@ -19,6 +19,11 @@ READS = (
     "agents.*.profile",
     "agents.*.provider",
     "agents.*.children",
+    "agents.*.mcp",
+    "mcp.servers",
+    "mcp.servers.*.enabled",
+    "mcp.servers.*.transport",
+    "mcp.servers.*.profile",
     "policies",
     "policies.*.base",
     "policies.*.llm",
@@ -42,7 +47,7 @@ env_var = "OPENAI_API_KEY"
 command = ["builder"]
 provider = "openai"
 """
-EACH = ("agents", "policies")
+EACH = ("agents", "mcp.servers", "policies")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
@@ -50,6 +55,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
     problems = (
         _check_policy(context)
         if context.table == "policies"
+        else _check_server(context)
+        if context.table == "mcp.servers"
         else _check_agent(context)
         if context["agents.*.enabled"]
         else ()
@@ -63,19 +70,32 @@ def check(context: RuleContext) -> Iterator[Finding]:
 _Problem = tuple[str, str, tuple[str, ...], str]  # key, message, possible names, wrong name
 
 
-def _check_agent(context: RuleContext) -> Iterator[_Problem]:
-    profile, names = context["agents.*.profile"], (*profiles(), *context.names("policies"))
+def _check_server(context: RuleContext) -> Iterator[_Problem]:
+    if context["mcp.servers.*.enabled"] and context["mcp.servers.*.transport"] == "stdio":
+        yield from _find_profile(context, "mcp.servers.*.profile")
+
+
+def _find_profile(context: RuleContext, key: str) -> Iterator[_Problem]:
+    profile, names = context[key], (*profiles(), *context.names("policies"))
     if profile not in profiles() and not context.has("policies", profile):
-        yield (
-            "agents.*.profile",
-            f"{profile} is neither a built-in profile nor a policy",
-            names,
-            profile,
-        )
+        yield key, f"{profile} is neither a built-in profile nor a policy", names, profile
+
+
+def _find_server(context: RuleContext, key: str, name: str) -> Iterator[_Problem]:
+    if not context.has("mcp.servers", name):
+        yield key, f"MCP server {name} not found", context.names("mcp.servers"), name
+    elif not context[f"mcp.servers.{name}.enabled"]:
+        yield key, f"the MCP server {name} is not enabled (mcp.servers.{name}.enabled)", (), name
+
+
+def _check_agent(context: RuleContext) -> Iterator[_Problem]:
+    yield from _find_profile(context, "agents.*.profile")
     if provider := context["agents.*.provider"]:
         yield from _find_provider(context, "agents.*.provider", provider)
     for child in context["agents.*.children"]:
         yield from _find_agent(context, "agents.*.children", child)
+    for server in context["agents.*.mcp"]:
+        yield from _find_server(context, "agents.*.mcp", server)
 
 
 def _check_policy(context: RuleContext) -> Iterator[_Problem]:

@@ -20,7 +20,9 @@ READS = (
     "agents",
     *(
         f"agents.*.{name}"
-        for name in ("enabled", "children", "profile", "env", "secrets", "provider", "workspace")
+        for name in (
+            *("enabled", "children", "profile", "env", "secrets", "provider", "workspace", "mcp"),
+        )
     ),
     "agents.*.workspace_dir",
     *(f"agents.*.limits.{name}" for name in _LIMITS),

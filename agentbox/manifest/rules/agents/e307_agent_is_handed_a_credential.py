@@ -20,7 +20,17 @@ CODE, SINCE = "E307", "0.1"
 TITLE = "agent is handed a credential"
 REASON = """API keys stay in the gateway, which gives each agent its own token. In the environment a
 key would be readable by everything that the agent downloads and runs."""
-READS = ("agents", "agents.*.enabled", "agents.*.env", "providers", "providers.*.env_var", *_FIXED)
+READS = (
+    "agents",
+    "agents.*.enabled",
+    "agents.*.env",
+    "mcp.servers",
+    "mcp.servers.*.enabled",
+    "mcp.servers.*.env",
+    "providers",
+    "providers.*.env_var",
+    *_FIXED,
+)
 BAD = """
 [providers.openai]
 enabled = true
@@ -37,21 +47,22 @@ env_var = "OPENAI_API_KEY"
 command = ["builder"]
 env = ["LANG"]
 """
-EACH = "agents"
+EACH = ("agents", "mcp.servers")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """One finding per variable."""
-    if not context["agents.*.enabled"]:
+    table = f"{context.table}.*"
+    if not context[f"{table}.enabled"]:
         return
     owners = {context[key]: key for key in _credential_keys(context) if context[key]}
-    for name in context["agents.*.env"]:
+    for name in context[f"{table}.env"]:
         if name in owners:
             yield context.finding(
-                "agents.*.env",
+                f"{table}.env",
                 message=f"{context.entry} gets {name}, the credential of {owners[name]}",
-                remedy=f"Drop it from agents.{context.entry}.env; a secret of the agent's own goes "
-                f"into agents.{context.entry}.secrets.",
+                remedy=f"Drop it from {context.path(f'{table}.env')}; a secret of its own goes "
+                f"into {context.path(f'{table}.secrets')}.",
                 related=(owners[name],),
             )
 

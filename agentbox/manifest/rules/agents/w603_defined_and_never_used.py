@@ -23,6 +23,9 @@ READS = (
     "agents.*.enabled",
     "agents.*.profile",
     "agents.*.provider",
+    "mcp.servers",
+    "mcp.servers.*.enabled",
+    "mcp.servers.*.profile",
     "policies",
     "policies.*.base",
     "policies.*.llm",
@@ -45,7 +48,7 @@ profile = "web"
 def check(context: RuleContext) -> Iterator[Finding]:
     """One finding per policy or provider."""
     agents = enabled_agents(context)
-    used = {context[f"agents.{name}.profile"] for name in agents}
+    used = {context[f"agents.{name}.profile"] for name in agents} | _server_profiles(context)
     reached = {policy for name in used for policy in _policy_steps(context, name)}
     for name in context.names("policies"):
         context[f"policies.{name}.base"]
@@ -69,6 +72,14 @@ def check(context: RuleContext) -> Iterator[Finding]:
                 remedy=f'Give it to an agent (provider = "{name}"), or set '
                 f"providers.{name}.enabled = false.",
             )
+
+
+def _server_profiles(context: RuleContext) -> set[str]:
+    return {
+        context[f"mcp.servers.{name}.profile"]
+        for name in context.names("mcp.servers")
+        if context[f"mcp.servers.{name}.enabled"]
+    }
 
 
 def _policy_steps(context: RuleContext, name: str) -> list[str]:

@@ -17,6 +17,8 @@ def gated_features(context: RuleContext) -> Iterator[tuple[Feature, str]]:
 
 def turn_off(context: RuleContext, gate: str) -> str:
     """The assignment that disables a gate."""
+    if gate == "mcp.servers":
+        return "enabled = false in each of [mcp.servers]"
     return f"{gate} = {format_toml(False if isinstance(context[gate], bool) else 'none')}"
 
 

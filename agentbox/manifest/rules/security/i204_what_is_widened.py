@@ -26,6 +26,8 @@ READS = (
     "agents.*.enabled",
     "agents.*.workspace",
     "agents.*.limits.allow_degraded",
+    "mcp.servers.*.enabled",
+    "mcp.servers.*.pin",
     *_widening.READS,
 )
 BAD = """
@@ -73,6 +75,10 @@ def _find_widenings(context: RuleContext) -> Iterator[tuple[str, str]]:
         if key.startswith("policies.")
     )
     yield from _agent_widenings(context)
+    for server in context.names("mcp.servers"):
+        key = f"mcp.servers.{server}.pin"
+        if context[f"mcp.servers.{server}.enabled"] and context[key] == "first-use":
+            yield key, f"the tools of {server} are offered as first seen"
     if context["meta.dev"]:
         yield "meta.dev", "a development box"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agentbox.core.paths import CHECKOUT
+from agentbox.host.cli.commands.agents.mcp_servers import list_servers, pin, restart, show, test
 from agentbox.host.cli.context import CliContext
 
 _CLIENTS = ("claude-desktop", "claude-code", "cursor", "gemini", "codex")  # of client_settings
@@ -28,7 +29,7 @@ _CLIENTS = ("claude-desktop", "claude-code", "cursor", "gemini", "codex")  # of 
 )
 @click.pass_context
 def command(ctx: click.Context, port: int | None, allowed: tuple[str, ...]) -> None:
-    """Serve the box as tools of the Model Context Protocol, for desktop clients.
+    """Serve the box as tools to desktop clients (Model Context Protocol); manage its MCP servers.
 
     Without a subcommand it speaks the protocol on stdin and stdout. Its token can run programs and
     read, but not decide reviews and approvals.
@@ -51,6 +52,10 @@ def command(ctx: click.Context, port: int | None, allowed: tuple[str, ...]) -> N
         else serve_http(record.api_url, token, may_commit_reviews=may_commit, port=port)
     )
     asyncio.run(serving)
+
+
+for _subcommand in (list_servers, show, pin, test, restart):
+    command.add_command(_subcommand)
 
 
 @command.command()

@@ -1,0 +1,64 @@
+"""E310: an MCP server that cannot be started or called."""
+
+from collections.abc import Iterator
+
+from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.context import RuleContext
+
+CODE, SINCE = "E310", "0.1"
+TITLE = "MCP server is incomplete"
+REASON = """\
+A server is started by its command or called at its URL, and one that all agents share has the
+branch of none of them. Without it, each call of its tools would fail."""
+READS = (
+    "mcp.servers",
+    "mcp.servers.*.enabled",
+    "mcp.servers.*.transport",
+    "mcp.servers.*.command",
+    "mcp.servers.*.url",
+    "mcp.servers.*.auth",
+    "mcp.servers.*.env_var",
+    "mcp.servers.*.workspace",
+    "mcp.servers.*.instance",
+)
+BAD = """
+[mcp.servers.files]
+args = ["--root", "/tmp"]
+"""
+GOOD = """
+[mcp.servers.files]
+command = ["files-server"]
+args = ["--root", "/tmp"]
+"""
+EACH = "mcp.servers"
+
+
+def check(context: RuleContext) -> Iterator[Finding]:
+    """One finding per missing key."""
+    if not context["mcp.servers.*.enabled"]:
+        return
+    if context["mcp.servers.*.transport"] == "stdio":
+        if not context["mcp.servers.*.command"]:
+            yield _missing(context, "command", "is a stdio server and has no command")
+        if (
+            context["mcp.servers.*.workspace"] != "none"
+            and context["mcp.servers.*.instance"] == "shared"
+        ):
+            yield context.finding(
+                "mcp.servers.*.workspace",
+                message=f"{context.entry} is shared by all agents, so there is no branch to show",
+                remedy=f'Set {context.path("mcp.servers.*.instance")} = "agent", or workspace = '
+                '"none".',
+            )
+        return
+    if not context["mcp.servers.*.url"]:
+        yield _missing(context, "url", "is an http server and has no url")
+    if context["mcp.servers.*.auth"] == "bearer" and not context["mcp.servers.*.env_var"]:
+        yield _missing(context, "env_var", "sends a bearer token and names no variable with it")
+
+
+def _missing(context: RuleContext, name: str, problem: str) -> Finding:
+    key = f"mcp.servers.*.{name}"
+    return context.finding(
+        key, message=f"{context.entry} {problem}", remedy=f"Set {context.path(key)}."
+    )
