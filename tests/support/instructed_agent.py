@@ -11,6 +11,8 @@ sleep SECONDS       until then, or until it is cancelled
 deaf                answers nothing any more, not even a cancellation
 die CODE            ends
 garbage             a line that is no JSON
+raw LINE            that line, as it is
+raws N LINE         that line N times, with %d for its number
 unknown             an update and a notification that the protocol does not have
 where               says its working directory
 """
@@ -104,6 +106,16 @@ def do(session, line):
             sys.stdout.write("Welcome to \x1b[1mthe agent\n")
             sys.stdout.flush()
         time.sleep(3600)
+    elif word == "raw":
+        with lock:
+            sys.stdout.write(rest + "\n")
+            sys.stdout.flush()
+    elif word == "raws":
+        count, _, line = rest.partition(" ")
+        with lock:
+            for n in range(int(count)):
+                sys.stdout.write(line.replace("%d", str(n)) + "\n")
+            sys.stdout.flush()
     elif word == "unknown":
         change = {"sessionUpdate": "of_tomorrow", "x": [1, {"y": None}]}
         send({"method": "session/update", "params": {"sessionId": session, "update": change}})
