@@ -3,6 +3,7 @@ dependency, so that any interpreter of a box runs it.
 
 say TEXT            one message
 burst N             N messages, numbered
+slow N              likewise, 50 ms between them
 ask KIND            a permission; says the outcome
 read PATH           a file of the client; says its text
 write PATH TEXT     likewise
@@ -74,6 +75,10 @@ def do(session, line):
     elif word == "burst":
         for n in range(int(rest)):
             update(session, f"{n} ")
+    elif word == "slow":
+        for n in range(int(rest)):
+            update(session, f"{n} ")
+            time.sleep(0.05)
     elif word == "ask":
         ask(session, rest)
     elif word == "read":
