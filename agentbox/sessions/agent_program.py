@@ -100,6 +100,14 @@ class AgentProgram:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _read(self) -> None:
+        try:
+            await self._read_on()
+        except Exception:  # noqa: BLE001 - a bug, which the agent may look for: no session hangs
+            _log.exception("agent not read", session_id=self._session.session_id)
+            await self._on_invalid(b"(output that session-host cannot handle)")
+            await self._on_end("session-host cannot handle what it sent")
+
+    async def _read_on(self) -> None:
         session = self._session
         reader = LineReader(session.read_from, self._max_line)
         while True:

@@ -56,9 +56,12 @@ class EditorMethods:
                     f"cannot take message {n}: the last one was {stored.received}",
                     errors=[{"pointer": "/n", "detail": f"must be {stored.received + 1}"}],
                 )
+            changes, work = Changes(), None
+            if isinstance(message.get("method"), str) and "id" in message:
+                work = self._begin(connection, message, changes)
+            else:  # its effect first: what is received is not sent again
+                await self._take_now(connection, message, changes)
             stored.received = n
-            changes = Changes()
-            work = self._begin(connection, message, changes)
             connection.save(changes)
             await self._manager.store.commit(changes)
             self._manager.editors.wake()
@@ -87,12 +90,6 @@ class EditorMethods:
         self, connection: EditorConnection, message: Mapping[str, Any], changes: Changes
     ) -> Any:
         """Stores what it asks for; returns the work that follows."""
-        method = message.get("method")
-        if not isinstance(method, str):
-            return self._answered(connection, message, changes)
-        params = message.get("params") or {}
-        if "id" not in message:
-            return self._notified(connection, method, params)
         key = json.dumps(message["id"])
         if key in connection.requests:
             return None
@@ -127,15 +124,21 @@ class EditorMethods:
             await self._manager.store.commit(changes)
             self._manager.editors.wake()
 
-    def _answered(
+    async def _take_now(
         self, connection: EditorConnection, message: Mapping[str, Any], changes: Changes
-    ) -> Any:
+    ) -> None:
+        """A notification, or an answer. It may be taken again after session-host was killed."""
+        params = message.get("params")
+        if message.get("method") == "session/cancel" and isinstance(params, Mapping):
+            await self._cancel(connection, params, changes)
+        if "method" in message:
+            return
         row = connection.forget(changes, json.dumps(message.get("id")))
-        if row is None or row.get("own") != "permission":
-            return None
-        outcome = (message.get("result") or {}).get("outcome") or {}
-        option = outcome.get("optionId") if outcome.get("outcome") == "selected" else ""
-        return self._decide(connection, row, str(option or ""))
+        if row is not None and row.get("own") == "permission":
+            result = message.get("result")
+            outcome = result.get("outcome") if isinstance(result, Mapping) else None
+            option = outcome.get("optionId") if isinstance(outcome, Mapping) else ""
+            await self._decide(connection, row, str(option or ""))
 
     async def _decide(
         self, connection: EditorConnection, row: Mapping[str, Any], option: str
@@ -150,14 +153,21 @@ class EditorMethods:
         except AdapterError as error:
             _log.info("permission not decided", reason=error.message)
 
-    async def _notified(
-        self, connection: EditorConnection, method: str, params: Mapping[str, Any]
+    async def _cancel(
+        self, connection: EditorConnection, params: Mapping[str, Any], changes: Changes
     ) -> None:
-        if method == "session/cancel":
+        """The turn of that session, and a prompt that has not begun one."""
+        session_id = params.get("sessionId")
+        for key, row in list(connection.requests.items()):
+            if "turn" not in row and _prompted(row.get("message", {})) == session_id:
+                connection.remember(changes, key, {**row, "cancelled": True})
+        try:
             session = self._open_session(connection, params)
             await self._manager.cancel_session(
                 session.stored.session_id, principal=connection.stored.principal
             )
+        except AdapterError as error:
+            _log.info("not cancelled", reason=error.message)
 
     def _open_session(
         self, connection: EditorConnection, params: Mapping[str, Any]
@@ -280,6 +290,10 @@ class EditorMethods:
         await self._manager.make_ready(session)
         async with session.lock:
             changes = Changes()
+            if connection.requests.get(key, {}).get("cancelled"):
+                connection.respond(changes, key, "result", {"stopReason": "cancelled"})
+                await session.commit(changes)
+                return
             prompt = list(params["prompt"])
             turn = await turns.begin(session, changes, prompt, connection.stored.principal)
             row = {"session": session.stored.session_id, "turn": turn}
@@ -352,6 +366,14 @@ class EditorMethods:
             changes = Changes()
             session.notice(changes, text)
             await session.commit(changes)
+
+
+def _prompted(message: Mapping[str, Any]) -> object:
+    """The id of the session that a request prompts, None if it prompts none."""
+    params = message.get("params")
+    if message.get("method") != "session/prompt" or not isinstance(params, Mapping):
+        return None
+    return params.get("sessionId")
 
 
 def _settings(session: "LiveSession") -> dict[str, Any]:

@@ -229,7 +229,7 @@ class Editors:
         connection.left_at = None
         stored = connection.stored
         first = await self._store.frames(stored.connection_id, since, 1)
-        if (first and first[0][0] != since + 1) or (not first and since != stored.sent):
+        if (first and first[0][0] != since + 1) or (not first and since > stored.sent):
             raise CursorExpired(
                 f"cannot go on after message {since}: it is no longer there",
                 hint="connect anew, and load the session",

@@ -1,10 +1,16 @@
 """Lines of an agent's output, with the place in its stream from which they can be read again."""
 
 import json
+import math
+import re
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from agentbox.core.errors import AgentboxError
+
+MAX_DEPTH: Final = 64  # arrays and objects of a message in each other
+_SURROGATE_ESCAPE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
 class LineTooLong(AgentboxError):
@@ -56,13 +62,34 @@ class LineReader:
 
 
 def parse(line: bytes) -> dict[str, Any] | None:
-    """The JSON object of a line; None if it is none. Members that Python's parser adds to JSON
-    (NaN, Infinity) are refused."""
+    """The JSON object of a line; None if it is none, is nested too deeply, or has a number that
+    JSON does not have (NaN, Infinity, 1e999). Halves of surrogate pairs, which are no text, become
+    U+FFFD: neither UTF-8 nor SQLite can hold them."""
     try:
-        message = json.loads(line.decode(), parse_constant=_refuse)
+        message = json.loads(line.decode(), parse_constant=_refuse, parse_float=_finite)
+        if isinstance(message, dict) and is_nested_deeper(message, MAX_DEPTH):
+            return None
+        if _SURROGATE_ESCAPE.search(line) is not None:
+            text = json.dumps(message, ensure_ascii=False)
+            message = json.loads(_SURROGATE.sub("\ufffd", text))
     except (ValueError, RecursionError):
         return None
     return message if isinstance(message, dict) else None
+
+
+def is_nested_deeper(value: object, limit: int) -> bool:
+    """Whether arrays and objects lie in each other more than `limit` times."""
+    level: list[Any] = [value]
+    for _ in range(limit + 1):
+        level = [
+            member
+            for one in level
+            for member in (one.values() if isinstance(one, dict) else one)
+            if isinstance(member, dict | list)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def encode(message: object) -> bytes:
@@ -73,3 +100,10 @@ def encode(message: object) -> bytes:
 
 def _refuse(name: str) -> float:
     raise ValueError(name)
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number

@@ -16,12 +16,20 @@ from agentbox.contracts.sandboxes import SandboxChanges
 from agentbox.contracts.sessions import SessionItem, SessionItemKind, SessionState
 from agentbox.core import clock
 from agentbox.core.background.tasks import log_failures
-from agentbox.core.slot_errors import AcpInvalid, AcpTimeout, AdapterError, AgentEnded
-from agentbox.sessions import protocol
+from agentbox.core.slot_errors import (
+    AcpInvalid,
+    AcpTimeout,
+    AdapterError,
+    AgentEnded,
+    InvalidTransition,
+    NotFound,
+    SlotUnavailable,
+)
+from agentbox.sessions.agent_messages import AgentMessages
 from agentbox.sessions.agent_program import AgentProgram
 from agentbox.sessions.client_methods import ClientMethods
 from agentbox.sessions.environment import Environment, SessionAgent
-from agentbox.sessions.lines import Place, encode, parse
+from agentbox.sessions.lines import encode
 from agentbox.sessions.paths import PathMap
 from agentbox.sessions.permissions import Permissions
 from agentbox.sessions.shown import escape
@@ -45,13 +53,13 @@ class LiveSession:
         self.activities: list[str] = []
         self.calls: dict[int, StoredCall] = {}
         self.requests: dict[str, Mapping[str, Any]] = {}
-        self.cancelled = False  # the turn under way
         self.ending = ""  # why we end the program
         self.head = stored.head  # cursor of the newest item that is committed
         self.ended_turn = stored.turn - (stored.state == "busy")  # the newest, committed
         self.readers = 0  # clients that follow the stream
         self.client_methods = ClientMethods(self)
         self._answers: dict[int, asyncio.Future[Any]] = {}
+        self._messages = AgentMessages(self)
         self._tasks: set[asyncio.Task[None]] = set()
         self._changed = asyncio.Event()
 
@@ -67,6 +75,11 @@ class LiveSession:
                 stderr="",
             )
         return found
+
+    @property
+    def _resume_setting(self) -> str:
+        found = self.environment.config().agents.get(self.stored.agent)
+        return "auto" if found is None else found.acp.resume
 
     @property
     def paths(self) -> PathMap:
@@ -91,7 +104,7 @@ class LiveSession:
             self.environment.store,
             self.stored,
             max_line,
-            self._on_lines,
+            self._messages.take,
             self.on_end,
             self.refuse,
         )
@@ -184,7 +197,7 @@ class LiveSession:
         changes.send(self.stored.session_id, encode(message))
         future = self._answers[n] = asyncio.get_running_loop().create_future()
         future.add_done_callback(_retrieve)
-        self._record(f"> {method}")
+        self.record(f"> {method}")
         return future
 
     async def call(self, method: str, params: Mapping[str, Any], seconds: float) -> Any:
@@ -209,7 +222,7 @@ class LiveSession:
         """A notification to the agent."""
         message = {"jsonrpc": "2.0", "method": method, "params": params}
         changes.send(self.stored.session_id, encode(message))
-        self._record(f"> {method}")
+        self.record(f"> {method}")
 
     def reply(self, changes: Changes, rpc_id: Any, member: str, value: Any) -> bool:
         """The answer to a request of the agent, `result` or `error`; False if it has one."""
@@ -250,8 +263,23 @@ class LiveSession:
             self.finish_turn(changes, "cancelled", error)
             self.set_state(changes, "failed", f"acp-invalid: {shown}")
             await self.commit(changes)
-        if self.program is not None:
-            await self.program.end(1)
+        await self.seal()
+
+    async def seal(self) -> None:
+        """Ends its sandbox with all that runs there; its branch is a review then. Nothing for one
+        that is sealed; when agent-host cannot be reached, it is tried again later."""
+        if not self.stored.has_sandbox:
+            return
+        try:
+            await self.environment.host.end_sandbox(self.stored.sandbox_id, grace_s=1)
+        except SlotUnavailable as error:
+            _log.info("not sealed yet", session_id=self.stored.session_id, reason=error.message)
+            return
+        except (NotFound, InvalidTransition) as error:
+            _log.info("no sandbox", session_id=self.stored.session_id, reason=error.message)
+        async with self.lock:
+            self.stored.has_sandbox = False
+            await self.commit(Changes())
 
     async def on_end(self, reason: str) -> None:
         """The program has ended."""
@@ -271,13 +299,15 @@ class LiveSession:
             self.requests.clear()
             self.permissions.drop_all(changes)
             self.fail_calls(changes, error)
-            self.finish_turn(changes, "cancelled", None if self.cancelled else error)
+            self.finish_turn(changes, "cancelled", None if self.stored.cancelled else error)
             self.stored.program = 0
             if self.stored.is_open and self.stored.state != "starting":
-                resumes = self.agent.acp.resume != "never" or self.ending == "suspend"
+                resumes = self._resume_setting != "never" or self.ending == "suspend"
                 self.set_state(changes, "suspended" if resumes else "failed", why)
             await self.commit(changes)
-        self.ending, self.cancelled = "", False
+        self.ending = ""
+        if self.stored.state == "failed":
+            self.spawn(self.seal(), "seal")
 
     async def stop_turn(self) -> None:
         """The agent has stopped: the client is told what changed, then why it stopped."""
@@ -301,7 +331,8 @@ class LiveSession:
         """Nothing without a turn under way."""
         if self.stored.state != "busy":
             return
-        self.stored.stopping = ""
+        if self.stored.stopping:  # the agent said why, before whatever came then
+            stop_reason, error, self.stored.stopping = self.stored.stopping, None, ""
         told = {
             "stop_reason": stop_reason,
             "changed": self.stored.changed,
@@ -309,8 +340,16 @@ class LiveSession:
         }
         self.append(changes, "stop", told)
         self.stored.state = "idle"
-        self.cancelled = False
+        self.stored.cancelled = False
         self.environment.editors.finish_turn(changes, self.stored, stop_reason, error)
+
+    def pop_call(self, changes: Changes, call: StoredCall) -> "asyncio.Future[Any] | None":
+        """A request of ours is answered now: who waits here."""
+        del self.calls[call.n]
+        changes.add(
+            "DELETE FROM calls WHERE session_id = ? AND n = ?", self.stored.session_id, call.n
+        )
+        return self._answers.pop(call.n, None)
 
     def fail_calls(self, changes: Changes, error: AdapterError) -> None:
         """No answer will come."""
@@ -321,131 +360,8 @@ class LiveSession:
             if future is not None and not future.done():
                 future.set_exception(error)
 
-    async def _on_lines(self, lines: list[bytes], place: Place) -> None:
-        done: list[tuple[asyncio.Future[Any], Any]] = []
-        requests: list[Mapping[str, Any]] = []
-        async with self.lock:
-            changes = Changes()
-            for line in filter(None, lines):
-                message = parse(line)
-                try:
-                    if message is None:
-                        raise protocol.InvalidMessage("not a JSON object")
-                    self._on_message(message, changes, done, requests)
-                except protocol.InvalidMessage as error:
-                    _log.warning("no ACP", session_id=self.stored.session_id, reason=str(error))
-                    break
-            else:
-                line = b""
-            self.stored.place = (place.cursor, place.skip)
-            await self.commit(changes)
-        for future, value in done:
-            if not future.done():
-                future.set_exception(value) if isinstance(value, Exception) else (
-                    future.set_result(value)
-                )
-        for request in requests:
-            self.spawn(self.answer(request), "answer")
-        if line:
-            await self.refuse(line)
-
-    def _on_message(
-        self,
-        message: Mapping[str, Any],
-        changes: Changes,
-        done: list[tuple["asyncio.Future[Any]", Any]],
-        requests: list[Mapping[str, Any]],
-    ) -> None:
-        method = message.get("method")
-        if not isinstance(method, str):
-            self._on_answer(message, changes, done)
-            return
-        self._record(f"< {method}")
-        params = message.get("params") or {}
-        protocol.check("client", method, "params", params)
-        if "id" in message:
-            key = json.dumps(message["id"])
-            self.requests[key] = message
-            changes.add(
-                "INSERT OR REPLACE INTO requests VALUES (?, ?, ?)",
-                self.stored.session_id,
-                key,
-                json.dumps(message),
-            )
-            if method == "session/request_permission":
-                self.permissions.ask(changes, message["id"], params)
-            else:
-                requests.append(message)
-        elif method == "session/update":
-            self._on_update(changes, params)
-        else:
-            self.environment.editors.forward(
-                changes, self.stored, method, self.paths.to_client(params)
-            )
-
-    def _on_update(self, changes: Changes, params: Mapping[str, Any]) -> None:
-        if self.stored.loading:  # the agent repeats what is stored
-            return
-        update = self.paths.to_client(params["update"])
-        kind = update["sessionUpdate"]
-        self.stored.updates += 1
-        if kind == "current_mode_update":
-            self.stored.modes = {**self.stored.modes, "currentModeId": update["currentModeId"]}
-        elif kind == "config_option_update":
-            self.stored.config = list(update["configOptions"])
-        elif kind == "available_commands_update":
-            commands = update["availableCommands"]  # names of the box's own are not the agent's
-            update["availableCommands"] = self.stored.commands = [
-                one for one in commands if not str(one["name"]).startswith("agentbox:")
-            ]
-        elif kind == "session_info_update":
-            self.stored.title = escape(str(update.get("title") or "").encode())[:200]
-        elif kind == "usage_update":
-            used = update.get("used")
-            self.stored.tokens = used if isinstance(used, int) else self.stored.tokens
-        self.append(changes, "update", update)
-        meta = {"_meta": params["_meta"]} if "_meta" in params else {}
-        self.environment.editors.update(changes, self.stored, update, meta)
-
-    def _on_answer(
-        self,
-        message: Mapping[str, Any],
-        changes: Changes,
-        done: list[tuple["asyncio.Future[Any]", Any]],
-    ) -> None:
-        n = message.get("id")
-        call = self.calls.pop(n, None) if isinstance(n, int) else None
-        if call is None:
-            return  # of an earlier call, or of none
-        self._record(f"< answer to {call.method}")
-        changes.add(
-            "DELETE FROM calls WHERE session_id = ? AND n = ?", self.stored.session_id, call.n
-        )
-        value: Any = message.get("result")
-        if "error" in message:
-            value = self._error(call.method, message["error"])
-        else:
-            protocol.check("agent", call.method, "result", value)
-        if call.method == "session/prompt" and call.turn == self.stored.turn:
-            if isinstance(value, AdapterError):
-                self.finish_turn(changes, "cancelled", None if self.cancelled else value)
-            else:
-                self.stored.stopping = value["stopReason"]
-                self.spawn(self.stop_turn(), "stop")
-        future = self._answers.pop(call.n, None)
-        if future is not None:
-            done.append((future, value))
-
-    def _error(self, method: str, error: object) -> AgentEnded:
-        message = error.get("message") if isinstance(error, Mapping) else error
-        shown = escape(str(message).encode()[:1000])
-        return AgentEnded(
-            f"the agent answered {method} with an error: {shown}",
-            id=self.stored.session_id,
-            stderr="" if self.program is None else escape(self.program.stderr),
-        )
-
-    def _record(self, activity: str) -> None:
+    def record(self, activity: str) -> None:
+        """The newest of what errors of time tell."""
         self.activities = [*self.activities, activity[:200]][-_ACTIVITIES:]
 
 

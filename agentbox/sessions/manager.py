@@ -151,6 +151,7 @@ class SessionManager:
             session.permissions.drop_all(changes)
             session.finish_turn(changes, "cancelled", None)
             session.set_state(changes, "closed", f"closed by {principal}")
+            session.stored.has_sandbox = False
             await session.commit(changes)
         return session.stored.describe()
 
@@ -457,7 +458,10 @@ class SessionManager:
 
     async def _sweep_one(self, session: LiveSession) -> None:
         stored = session.stored
-        if not stored.is_open or stored.agent not in self._config().agents:
+        if not stored.is_open:
+            await session.seal()
+            return
+        if stored.agent not in self._config().agents:
             return
         acp = session.agent.acp
         age = time.time() - clock.from_wire(stored.updated_at).timestamp()

@@ -10,6 +10,7 @@ from agentbox.contracts.sandboxes import SessionSandbox
 from agentbox.contracts.sessions import WORKSPACE
 from agentbox.core.slot_errors import AdapterError, AgentEnded
 from agentbox.sessions import protocol
+from agentbox.sessions.agent_messages import bounded
 from agentbox.sessions.live_session import WORK, LiveSession
 from agentbox.sessions.paths import PathMap
 from agentbox.sessions.store import Changes
@@ -21,6 +22,7 @@ CLIENT_CAPABILITIES: Final = {
     "fs": {"readTextFile": True, "writeTextFile": True},
     "terminal": True,
 }
+_MAX_ID: Final = 1024  # characters of the id of an inner session
 _END_SECONDS: Final = 2.0  # of a program that did not open its session
 
 
@@ -38,7 +40,7 @@ async def create(session: LiveSession) -> None:
                 ),
                 request_id=stored.session_id,
             )
-        stored.sandbox_id = sandbox.sandbox_id
+        stored.sandbox_id, stored.has_sandbox = sandbox.sandbox_id, True
         await _launch(session, native=False)
     except AdapterError as error:
         await _fail(session, error)
@@ -98,15 +100,15 @@ async def _launch(session: LiveSession, *, native: bool) -> None:
             id=stored.session_id,
             stderr="",
         )
-    stored.capabilities = dict(told.get("agentCapabilities") or {})
+    stored.capabilities = bounded(dict(told.get("agentCapabilities") or {}), {})
     if agent.auth:
         await session.call("authenticate", {"methodId": agent.auth}, bounds.initialize_seconds)
     opened = await _open(session, agent, cwd, native=native)
     async with session.lock:
         changes = Changes()
         stored.loading = False
-        stored.modes = dict(opened.get("modes") or {})
-        stored.config = list(opened.get("configOptions") or ())
+        stored.modes = bounded(dict(opened.get("modes") or {}), {})
+        stored.config = bounded(list(opened.get("configOptions") or ()), [])
         session.set_state(changes, "idle")
         await session.commit(changes)
 
@@ -138,6 +140,13 @@ async def _open(
     opened: Mapping[str, Any] = await session.call("session/new", params, seconds)
     stored.history_due = bool(stored.inner_id)
     stored.inner_id = str(opened["sessionId"])
+    if len(stored.inner_id) > _MAX_ID:
+        stored.inner_id = ""
+        raise AgentEnded(
+            f"cannot use [agents.{agent.name}]: the id of its session is longer than {_MAX_ID}",
+            id=stored.session_id,
+            stderr="",
+        )
     return opened
 
 
@@ -147,8 +156,7 @@ async def _fail(session: LiveSession, error: AdapterError) -> None:
         changes = Changes()
         session.set_state(changes, "failed", error.message)
         await session.commit(changes)
-    if session.stored.sandbox_id:
-        await session.environment.host.end_sandbox(session.stored.sandbox_id, grace_s=0)
+    await session.seal()
 
 
 async def _stop(session: LiveSession) -> None:

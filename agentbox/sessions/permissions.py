@@ -11,6 +11,7 @@ from agentbox.core import clock
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import NotFound, ValidationError
 from agentbox.core.visible_text import escape_invisible
+from agentbox.sessions import protocol
 from agentbox.sessions.store import Changes
 from agentbox.sessions.stored import StoredSession
 
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 MAX_WAITING: Final = 8  # that wait for an answer, per session
 MAX_AN_HOUR: Final = 60  # asked of people, per session
-_MAX_TITLE, _MAX_OPTIONS = 300, 16
+_MAX_TITLE, _MAX_OPTIONS, _MAX_ID, _MAX_KIND = 300, 16, 256, 64
 _PUBLIC: Final = ("permission_id", "tool_call_id", "title", "options", "asked_at")
 _CANCELLED: Final = {"outcome": {"outcome": "cancelled"}}
 
@@ -37,16 +38,19 @@ class Permissions:
     def ask(self, changes: Changes, rpc_id: Any, params: Mapping[str, Any]) -> None:
         """A request of the agent: answered at once, or it waits for a client."""
         options = params["options"][:_MAX_OPTIONS]
-        if self._session.cancelled:
+        if any(len(one["optionId"]) > _MAX_ID for one in options):
+            raise protocol.InvalidMessage(f"an optionId is longer than {_MAX_ID} characters")
+        if self._session.stored.cancelled:
             self._session.reply(changes, rpc_id, "result", _CANCELLED)
             return
         call = params["toolCall"]
-        wanted = self._automatic(str(call.get("kind") or "other"))
+        kind = str(call.get("kind") or "other")[:_MAX_KIND]
+        wanted = self._automatic(kind)
         row = {
             "permission_id": uuid7(),
             "rpc_id": rpc_id,
             "tool_call_id": str(call["toolCallId"])[:256],
-            "tool_kind": str(call.get("kind") or "other"),
+            "tool_kind": kind,
             "title": escape_invisible(str(call.get("title") or ""))[:_MAX_TITLE],
             "options": [
                 {
@@ -132,7 +136,8 @@ class Permissions:
         self._stored.asked = [at for at in self._stored.asked if at > since]
         if len(self._stored.permissions) >= MAX_WAITING or len(self._stored.asked) >= MAX_AN_HOUR:
             return "reject"
-        setting = self._session.agent.acp.permissions
+        agent = self._session.environment.config().agents.get(self._stored.agent)
+        setting = "deny" if agent is None else agent.acp.permissions
         if setting == "ask" and self._session.has_client:
             return ""
         return "allow" if setting == "allow" else "reject"

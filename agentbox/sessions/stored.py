@@ -23,6 +23,7 @@ class StoredSession:
     `calls`: requests made so far, to number them. `capabilities`: as the agent told them. `asked`:
     times (Unix seconds) of the permissions of the last hour. `text_bytes`: size of the stored
     transcript. `loading`: updates repeat what is stored, while the agent loads its session.
+    `cancelled`: the turn under way is. `has_sandbox`: its sandbox is not known to be sealed.
     """
 
     session_id: str
@@ -47,6 +48,8 @@ class StoredSession:
     loading: bool = False
     stopping: str = ""  # why the agent stopped, until the client is told
     changed: dict[str, Any] = field(default_factory=lambda: {"total": 0, "paths": []})
+    cancelled: bool = False
+    has_sandbox: bool = False
     history_due: bool = False  # the next prompt carries the end of the transcript
     text_bytes: int = 0
     prompts: int = 0

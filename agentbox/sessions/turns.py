@@ -6,14 +6,17 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
+import structlog
+
 from agentbox.contracts.sessions import SessionItem
-from agentbox.core.slot_errors import SessionBusy
+from agentbox.core.slot_errors import SessionBusy, SlotUnavailable
 from agentbox.sessions.live_session import LiveSession
 from agentbox.sessions.store import Changes
 
 MAX_HISTORY: Final = 256 << 10  # bytes of a transcript that a new inner session is given
 _END_SECONDS: Final = 2.0
 _INTERRUPT_SECONDS: Final = 3.0
+_log = structlog.get_logger()
 
 
 async def begin(
@@ -33,7 +36,7 @@ async def begin(
         )
     stored.state, stored.turn = "busy", stored.turn + 1
     stored.prompts += 1
-    session.cancelled = False
+    session.stored.cancelled = False
     session.append(changes, "prompt", {"prompt": prompt, "principal": principal})
     inner = session.paths.to_agent(prompt)
     if stored.history_due:
@@ -52,16 +55,19 @@ async def begin(
 
 
 def watch(session: LiveSession) -> None:
-    """Cancels the turn under way when its time is up."""
+    """Cancels the turn under way when its time is up; goes on with ending one that is cancelled."""
+    if session.stored.cancelled:
+        session.spawn(_enforce_cancel(session, session.stored.turn), "cancel")
+        return
     session.spawn(_bound(session, session.stored.turn, session.agent.acp.turn_seconds), "turn")
 
 
 async def cancel(session: LiveSession, changes: Changes) -> None:
     """Nothing without a turn. The caller holds the lock and commits."""
     stored = session.stored
-    if stored.state != "busy" or session.cancelled:
+    if stored.state != "busy" or session.stored.cancelled:
         return
-    session.cancelled = True
+    session.stored.cancelled = True
     session.permissions.cancel_all(changes)
     session.notify(changes, "session/cancel", {"sessionId": stored.inner_id})
     session.spawn(_enforce_cancel(session, stored.turn), "cancel")
@@ -85,9 +91,13 @@ async def _enforce_cancel(session: LiveSession, turn: int) -> None:
         await session.program.signal("INT")
     if await _wait_end(session, turn, _INTERRUPT_SECONDS):
         return
-    if session.program is not None:
+    while session.ended_turn < turn and session.program is not None:
         session.ending = "cancel"
-        await session.program.end(_END_SECONDS)
+        try:
+            await session.program.end(_END_SECONDS)
+        except SlotUnavailable:  # agent-host starts again
+            _log.info("agent not ended yet", session_id=session.stored.session_id)
+        await _wait_end(session, turn, _END_SECONDS)
 
 
 async def _wait_end(session: LiveSession, turn: int, seconds: float) -> bool:

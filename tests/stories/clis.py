@@ -159,7 +159,7 @@ def place_acp(agent: Agent, folder: Path) -> list[str]:
     if agent is OPENCODE:
         return ["env", 'OPENCODE_CONFIG_CONTENT={"model":"openai/gpt-5"}', *program, "acp"]
     acp_peers.install()
-    adapters = folder / "adapters"
+    adapters = folder / "node_modules"
     shutil.copytree(
         acp_peers.MODULES, adapters, symlinks=True, ignore=shutil.ignore_patterns("acpx")
     )

@@ -3,7 +3,9 @@
 """
 
 import json
+import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +24,10 @@ SOURCE = "def add(a, b):\n    return a - b\n"
 TEST = 'from sums import add\n\nassert add(2, 3) == 5, add(2, 3)\nprint("tests pass")\n'
 PAGE = CHECKOUT / "docs/stories/editor-acpx.txt"
 MANIFEST = """
+[acp]
+initialize_seconds = 300 # agents yield to all other programs of the machine
+new_seconds = 300
+
 [providers.models]
 enabled = true
 kind = "KIND"
@@ -40,6 +46,14 @@ provider = "models"
 def record(request: pytest.FixtureRequest) -> bool:
     """Whether the session is written to docs/stories."""
     return bool(request.config.getoption("--record", default=False))
+
+
+@pytest.fixture
+def folder() -> Iterator[Path]:
+    """With a short name: the path of a unix socket has at most 107 bytes."""
+    made = Path(tempfile.mkdtemp(prefix="abx-", dir="/var/tmp"))
+    yield made
+    shutil.rmtree(made)
 
 
 class Story:
@@ -87,10 +101,10 @@ class Story:
 
 @pytest.mark.timeout(600)  # seconds; opencode takes 20 s of CPU, and agents yield to all others
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
-def test_a_client_of_acp_has_a_test_mended(agent: Agent, tmp_path: Path, record: bool) -> None:
+def test_a_client_of_acp_has_a_test_mended(agent: Agent, folder: Path, record: bool) -> None:
     """Prompt, tool calls, permissions, edit, end; the change is in the repository when the operator
     commits it, what the model was asked is counted for the session, and the key is nowhere."""
-    story = Story(agent, tmp_path)
+    story = Story(agent, folder)
     with story.open() as box:
         terminal = story.terminal(box)
         shown = terminal.type('acpx --approve-all agentbox exec "Mend the failing test."')

@@ -3,6 +3,7 @@ dependency, so that any interpreter of a box runs it.
 
 say TEXT            one message
 burst N             N messages, numbered
+slow N              likewise, 50 ms between them
 ask KIND            a permission; says the outcome
 read PATH           a file of the client; says its text
 write PATH TEXT     likewise
@@ -11,6 +12,8 @@ sleep SECONDS       until then, or until it is cancelled
 deaf                answers nothing any more, not even a cancellation
 die CODE            ends
 garbage             a line that is no JSON
+raw LINE            that line, as it is
+raws N LINE         that line N times, with %d for its number
 unknown             an update and a notification that the protocol does not have
 where               says its working directory
 """
@@ -72,6 +75,10 @@ def do(session, line):
     elif word == "burst":
         for n in range(int(rest)):
             update(session, f"{n} ")
+    elif word == "slow":
+        for n in range(int(rest)):
+            update(session, f"{n} ")
+            time.sleep(0.05)
     elif word == "ask":
         ask(session, rest)
     elif word == "read":
@@ -104,6 +111,16 @@ def do(session, line):
             sys.stdout.write("Welcome to \x1b[1mthe agent\n")
             sys.stdout.flush()
         time.sleep(3600)
+    elif word == "raw":
+        with lock:
+            sys.stdout.write(rest + "\n")
+            sys.stdout.flush()
+    elif word == "raws":
+        count, _, line = rest.partition(" ")
+        with lock:
+            for n in range(int(count)):
+                sys.stdout.write(line.replace("%d", str(n)) + "\n")
+            sys.stdout.flush()
     elif word == "unknown":
         change = {"sessionUpdate": "of_tomorrow", "x": [1, {"y": None}]}
         send({"method": "session/update", "params": {"sessionId": session, "update": change}})

@@ -9,6 +9,7 @@ from typing import Any
 from agentbox.adapters.orchestrator.caller_params import current_caller
 from agentbox.client.agent_host.operation_calls import agent_host_client
 from agentbox.client.agent_host.program_connection import ProgramConnection
+from agentbox.contracts.sessions import NewSession, PromptResult
 from agentbox.core.ids import uuid7
 from agentbox.plan.names import SESSION_HOST
 from agentbox.sessions.environment import SessionAgent, SessionsConfig
@@ -76,6 +77,31 @@ async def open_manager(box: AgentHostBox, directory: Path) -> AsyncIterator[Sess
         await manager.close()
         await store.close()
         await connection.close()
+
+
+async def opened(manager: SessionManager, agent: str = "coder", **fields: Any) -> str:
+    """The id of a new session."""
+    made = await manager.create_session(
+        NewSession(agent=agent, **fields), request_id=uuid7(), principal="alice"
+    )
+    assert made.state == "idle"
+    return made.session_id
+
+
+async def prompted(manager: SessionManager, session_id: str, text: str) -> PromptResult:
+    """A turn, to its end."""
+    return await manager.prompt_session(
+        session_id, text, request_id=uuid7(), principal="alice", wait_s=20
+    )
+
+
+async def updates(manager: SessionManager, session_id: str) -> list[dict[str, Any]]:
+    """All of its stream."""
+    return [
+        dict(item.data)
+        async for item in manager.stream_session(session_id, since=0, follow=False)
+        if item.kind == "update"
+    ]
 
 
 class Editor:

@@ -52,9 +52,16 @@ async def stream_exec(session: Session[Service], params: Params) -> Any:
     run = session.service.sandboxes.find(arguments["sandbox_id"], arguments["n"])
     reader = ItemReader(run.stream, arguments["since"])
     subscription = ServerSubscription(params["subscription"], params["credit"], session.send)
-    session.run_subscription(
-        subscription, subscription.send_stream(reader, follow=arguments["follow"])
-    )
+    follow: bool = arguments["follow"]
+    if session.program and follow and run.readers is not None:
+        attached = run.readers.attach(arguments["since"])
+        session.run_subscription(
+            subscription,
+            subscription.send_stream(reader, follow=follow, attached=attached),
+            attached.detach,
+        )
+    else:
+        session.run_subscription(subscription, subscription.send_stream(reader, follow=follow))
     return {}
 
 

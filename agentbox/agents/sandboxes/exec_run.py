@@ -15,6 +15,7 @@ from agentbox.agents.runs.capture import OutputCapture
 from agentbox.agents.runs.exits import signal_name
 from agentbox.agents.runs.pump import Pump
 from agentbox.agents.runs.stdin import Stdin, StdinClosed
+from agentbox.agents.streams.attached_readers import AttachedReaders
 from agentbox.agents.streams.stream_log import StreamLog
 from agentbox.contracts.orchestrator import StreamKind
 from agentbox.contracts.sandboxes import ExecExit, ExecInfo, ExecReason, ExecResult
@@ -34,17 +35,25 @@ NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
 class ExecRun:
     """`directory` keeps its output; `max_output` bounds each stream of it there and in the result.
-    `done` is set when the process that was started has ended."""
+    With `held` bytes for each stream there, output waits for the reader that is attached, however
+    long it takes, and the result has none. `done` is set when the process that was started has
+    ended."""
 
     def __init__(
-        self, directory: Path, info: ExecInfo, max_output: int, stream: StreamLog | None = None
+        self,
+        directory: Path,
+        info: ExecInfo,
+        max_output: int,
+        stream: StreamLog | None = None,
+        held: int = 0,
     ) -> None:
-        self.info, self._max_output = info, max_output
-        self.stream = stream or StreamLog(directory, max(_MIN_LOG, max_output))
+        self.info, self._max_output = info, held or max_output
+        self.stream = stream or StreamLog(directory, max(_MIN_LOG, self._max_output))
+        self.readers = AttachedReaders(self.stream, grace=None) if held else None
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.stdin: Stdin | None = None
         self.is_interactive = False  # clients may write to its stdin
-        self._capture = OutputCapture(max_output)
+        self._capture = OutputCapture(0 if held else max_output)
         self._process: ProgramProcess | None = None
         self._pumps: tuple[Pump, ...] = ()
         self._is_late = False  # its time is up
@@ -83,6 +92,9 @@ class ExecRun:
             return
         self.info = replace(self.info, pid=process.pid)
         self._save()
+        if self.readers is not None:
+            self.stream.hold(0)
+            self.stream.on_writable = self._resume_pumps
         self._pumps = (
             self._pump(process.stdout, "stdout"),
             self._pump(process.stderr, "stderr"),
@@ -230,6 +242,10 @@ class ExecRun:
             return
         if not keep_open:
             stdin.close()
+
+    def _resume_pumps(self) -> None:
+        for pump in self._pumps:
+            pump.resume()
 
     def _pump(self, descriptor: int, kind: StreamKind) -> Pump:
         return Pump(descriptor, partial(self._store, kind), partial(self.stream.is_full, kind))

@@ -26,6 +26,7 @@ from agentbox.sandbox.report import report
 
 KEPT_EXECS = 32  # ended programs whose output is kept
 _MAX_SHOWN, _MAX_WORDS = 1024, 64  # characters of a word, and words, of a command in its record
+_HELD_BYTES = 8 << 20
 _MAX_UPLOADS = 8  # files that wait for their last part
 
 
@@ -90,7 +91,12 @@ class SandboxPrograms:
         self._check_number()
         self._last = n = self._last + 1
         info = ExecInfo(n=n, argv=_shown(argv), cwd=cwd[:_MAX_SHOWN], started_at=clock.now())
-        run = self._execs[n] = ExecRun(self._directory / str(n), info, max_output)
+        run = self._execs[n] = ExecRun(
+            self._directory / str(n),
+            info,
+            max_output,
+            held=self._held_bytes() if interactive else 0,
+        )
         self._requests[request_id], run.is_interactive = n, interactive
         try:
             launch = program_launch(
@@ -161,6 +167,12 @@ class SandboxPrograms:
             run.close()
         self._runner = None
         shutil.rmtree(self._directory.parent / "uploads", ignore_errors=True)
+
+    def _held_bytes(self) -> int:
+        """What is kept of the output of a session's agent for its reader: a whole message, and what
+        is written while the reader is away. 0: a program that is not one."""
+        is_session = self._entry.kind == "session"
+        return self._host.config.acp.max_message + _HELD_BYTES if is_session else 0
 
     def _is_current(self, runner: AgentRunner | None) -> bool:
         return runner is None or self._runner in (None, runner)

@@ -14,9 +14,9 @@ _MARGIN_SHARE, _MIN_LOG_SIZE = (
 
 class AttachedReaders:
     """For one log. With readers, its output is kept from the position of the slowest; `grace`
-    seconds after the last one has left, only the size limit applies."""
+    seconds after the last one has left, only the size limit applies; None: never."""
 
-    def __init__(self, log: StreamLog, grace: float = GRACE_SECONDS) -> None:
+    def __init__(self, log: StreamLog, grace: float | None = GRACE_SECONDS) -> None:
         self._log, self._grace = log, grace
         self.margin = min(MARGIN, log.limit // _MARGIN_SHARE) if log.limit >= _MIN_LOG_SIZE else 0
         self._positions: dict[object, int] = {}
@@ -47,7 +47,7 @@ class AttachedReaders:
         """Keep the output until a reader connects or the grace expires."""
         if self._release is not None:
             self._release.cancel()
-        if self._positions:
+        if self._positions or self._grace is None:
             return
         self._release = asyncio.get_running_loop().call_later(self._grace, self._log.hold, None)
 

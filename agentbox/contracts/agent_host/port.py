@@ -197,7 +197,9 @@ class AgentHost(Protocol):
     def stream_exec(
         self, sandbox_id: str, n: int, *, since: int, follow: bool
     ) -> AsyncIterator[StreamItem]:
-        """Output and exit of a program. Raises NotFound or CursorExpired."""
+        """Output and exit of a program. The output of an interactive one of a session waits for its
+        program, with `follow`, and nothing of it is dropped that this has not consumed. Raises
+        NotFound or CursorExpired."""
         ...
 
     async def signal_exec(self, sandbox_id: str, n: int, signal: Signal) -> None:

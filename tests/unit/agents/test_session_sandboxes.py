@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
 from pathlib import Path
@@ -36,6 +37,9 @@ base = "sandboxed"
 [[policies.worker.tool]]
 mode = "allow"
 patterns = ["pod/*"]
+
+[acp]
+max_message = "64KiB"
 
 [agents.coder]
 command = ["coder", "--acp"]
@@ -193,6 +197,34 @@ async def test_what_was_revoked_stays_revoked(
     assert refused.exit.code != 0
 
 
+async def test_the_agent_waits_for_its_reader(sessions: AgentHost, box: AgentHostBox) -> None:
+    """Without one it is blocked, and a reader that left and comes back has missed nothing."""
+    big = box.paths.workspace / "big"
+    big.write_bytes(content := os.urandom(size := 12 << 20))
+    one = await start(sessions)
+    big.unlink()
+    program = await sh(
+        sessions, one, "cat big; echo end > done", interactive=True, detach=True, timeout_s=1000.0
+    )
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(1):
+            await wait_for_file(sessions, one, "workspace/done")
+    found, since = bytearray(), 0
+    while len(found) < size:
+        async with open_sessions(box) as reader:  # each reads 3 MiB and is gone
+            until = min(len(found) + (3 << 20), size)
+            async for item in reader.stream_exec(one, program.n, since=since, follow=True):
+                if item.kind == "stdout":
+                    found += item.data
+                    since = item.cursor
+                if len(found) >= until:
+                    break
+    assert bytes(found) == content
+    shown = await shown_when(sessions, one, lambda shown: shown.execs[0].exit is not None)
+    assert shown.execs[0].exit is not None
+    assert shown.execs[0].exit.code == 0
+
+
 async def test_only_a_table_that_speaks_acp_has_sessions(
     sessions: AgentHost, adapter: LocalProcessOrchestrator
 ) -> None:
@@ -222,11 +254,11 @@ async def test_it_outlives_agent_host(tmp_path: Path, crash: bool) -> None:
         await sessions.suspend_sandbox(asleep, grace_s=0)
         started = await sh(
             sessions, running,
-            "echo 1 > new; echo 2 > $HOME/kept; seq 1 20000; echo whole > done; sleep 1000",
+            "echo 1 > new; echo 2 > $HOME/kept; seq 1 2000; echo whole > done; sleep 1000",
             detach=True, timeout_s=1000.0, max_output=1 << 20,
         )  # fmt: skip
         await wait_for_file(sessions, running, "workspace/done")
-        wanted = "".join(f"{n}\n" for n in range(1, 20001)).encode()
+        wanted = "".join(f"{n}\n" for n in range(1, 2001)).encode()
         await read_until(sessions, running, started.n, wanted)
     for generation in (2, 3):
         if crash:

@@ -6,10 +6,8 @@ from pathlib import Path
 
 import pytest
 from support.agent_host import AgentHostBox
-from support.sessions_lab import open_manager, sessions_box
+from support.sessions_lab import open_manager, opened, prompted, sessions_box
 
-from agentbox.contracts.sessions import NewSession, PromptResult
-from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import SessionBusy, ValidationError
 from agentbox.sessions.manager import SessionManager
 
@@ -26,22 +24,6 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
 async def manager(box: AgentHostBox, tmp_path: Path) -> AsyncIterator[SessionManager]:
     async with open_manager(box, tmp_path / "sessions") as made:
         yield made
-
-
-async def opened(manager: SessionManager, agent: str = "coder", **fields: object) -> str:
-    made = await manager.create_session(
-        NewSession(agent=agent, **fields),  # type: ignore[arg-type]
-        request_id=uuid7(),
-        principal="alice",
-    )
-    assert made.state == "idle"
-    return made.session_id
-
-
-async def prompted(manager: SessionManager, session_id: str, text: str) -> PromptResult:
-    return await manager.prompt_session(
-        session_id, text, request_id=uuid7(), principal="alice", wait_s=20
-    )
 
 
 async def test_a_turn_says_what_the_agent_said(manager: SessionManager) -> None:
