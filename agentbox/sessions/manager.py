@@ -36,6 +36,7 @@ from agentbox.sessions.live_session import LiveSession
 from agentbox.sessions.record import Detail, SessionRecord
 from agentbox.sessions.store import Changes, SessionStore
 from agentbox.sessions.stored import StoredSession
+from agentbox.sessions.transcript_bounds import drop_bodies
 
 MAX_TEXT: Final = 1 << 20  # bytes of the text of a turn in its result
 _CLOSE_SECONDS: Final = 5.0
@@ -458,6 +459,7 @@ class SessionManager:
 
     async def _sweep_one(self, session: LiveSession) -> None:
         stored = session.stored
+        await drop_bodies(session)
         if not stored.is_open:
             await session.seal()
             return

@@ -63,6 +63,10 @@ class Changes:
     def save(self, session: StoredSession) -> None:
         """The row of a session."""
         session.touch()
+        self.keep(session)
+
+    def keep(self, session: StoredSession) -> None:
+        """The row of a session in which nothing happened."""
         self.add(
             "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?)",
             session.session_id,
@@ -168,6 +172,20 @@ class SessionStore:
             limit,
         )
         return list(_items(rows, whole=whole))
+
+    async def rows_after(
+        self, session_id: str, cursor: int, limit: int
+    ) -> list[tuple[int, str, str, int | None]]:
+        """Items after that one: cursor, row, digest and size of a body that is kept apart."""
+        return await self._rows(
+            "SELECT items.cursor, items.row, items.digest, length(bodies.data)"
+            " FROM items LEFT JOIN bodies"
+            " ON bodies.digest = items.digest AND items.digest != ''"
+            " WHERE session_id = ? AND cursor > ? ORDER BY cursor LIMIT ?",
+            session_id,
+            cursor,
+            limit,
+        )
 
     async def newest_items(self, session_id: str, limit: int) -> list[SessionItem]:
         """The last ones, oldest first."""
