@@ -263,6 +263,14 @@ _ROWS = (
         consequence="the file call is refused",
         bound="exact",
     ),
+    Limit(
+        name="session_output",
+        unit="bytes",
+        config_path="acp.max_message",
+        enforced_by="agent-host",
+        consequence="the agent of a session waits for its reader",
+        bound="8 MiB more",
+    ),
 )
 
 LIMITS: Final[Mapping[str, Limit]] = {row.name: row for row in _ROWS}
