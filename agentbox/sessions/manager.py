@@ -72,7 +72,7 @@ class SessionManager:
             self._go_on(session)
         for connection in self.editors.connections.values():
             self._methods.go_on(connection)
-        self._sweeping = asyncio.create_task(self._sweep(), name="sweep")
+        self._sweeping = asyncio.create_task(self._sweep_always(), name="sweep")
 
     async def close(self) -> None:
         """Agents go on without session-host."""
@@ -446,16 +446,19 @@ class SessionManager:
                 while program is not None and session.program is program:
                     await session.wait()
 
-    async def _sweep(self) -> None:
+    async def _sweep_always(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            await self.editors.drop_left()
-            for session in list(self._sessions.values()):
-                try:
-                    await self._sweep_one(session)
-                except (AdapterError, TimeoutError) as error:
-                    _log.warning("session not swept", reason=str(error))
-            await self._close_excess()
+            await self.sweep()
+
+    async def sweep(self) -> None:
+        """What the bounds of sessions ask for now; it is done every few seconds."""
+        await self.editors.drop_left()
+        for session in [*self._sessions.values(), None]:
+            try:
+                await (self._close_excess() if session is None else self._sweep_one(session))
+            except (AdapterError, TimeoutError) as error:
+                _log.warning("session not swept", reason=str(error))
 
     async def _sweep_one(self, session: LiveSession) -> None:
         stored = session.stored

@@ -41,6 +41,7 @@ async def items(manager: SessionManager, session_id: str) -> list[SessionItem]:
     return list((await manager.read_transcript(session_id, since=0, limit=500)).items)
 
 
+@pytest.mark.limit("max_transcript")
 async def test_over_its_bound_the_oldest_goes(manager: SessionManager, box: AgentHostBox) -> None:
     """A body that is kept apart too; the newest words stay, and nothing is renumbered."""
     session_id = await opened(manager)
