@@ -231,14 +231,18 @@ class SessionStore:
         rows = await self._rows("SELECT row FROM editors")
         return [StoredEditor.parse(text) for (text,) in rows]
 
-    async def frames(self, connection_id: str, since: int, limit: int) -> list[tuple[int, Any]]:
-        """Messages to an editor after that number."""
-        rows = await self._rows(
-            "SELECT n, message FROM frames WHERE connection_id = ? AND n > ? ORDER BY n LIMIT ?",
-            connection_id,
-            since,
-            limit,
+    async def frames(
+        self, connection_id: str, since: int, limit: int, *, in_order: bool = False
+    ) -> list[tuple[int, Any]]:
+        """Messages to an editor after that number; `in_order`: after all commits so far."""
+        statement = (
+            "SELECT n, message FROM frames WHERE connection_id = ? AND n > ? ORDER BY n LIMIT ?"
         )
+
+        def job(db: apsw.Connection) -> list[tuple[int, str]]:
+            return list(db.execute(statement, (connection_id, since, limit)))
+
+        rows = await (self._database.write(job) if in_order else self._database.read(job))
         return [(n, json.loads(text)) for n, text in rows]
 
     async def editor_requests(self, connection_id: str) -> dict[str, dict[str, Any]]:
