@@ -83,7 +83,7 @@ class AgentTable:
         "oneshot",
         "live",
         doc="oneshot: task on stdin, answer on stdout, exit code; stdio: JSON lines; "
-        "acp: Agent Client Protocol, refused until a release has it (E606).",
+        "acp: Agent Client Protocol, the agent of a session; it starts with one, and not by itself.",
         when=ENABLED,
     )
     preset: Literal["", "claude-code", "codex", "gemini-cli", "opencode"] = key(
