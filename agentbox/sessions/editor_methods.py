@@ -347,6 +347,8 @@ class EditorMethods:
             async with connection.lock:
                 changes = Changes()
                 for item in items:
+                    if item.dropped:
+                        continue
                     for update in _replayed(item.kind, item.data):
                         self._manager.editors.send_update(
                             changes, connection, session_id, update, {}

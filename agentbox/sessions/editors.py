@@ -17,6 +17,7 @@ from agentbox.core.slot_errors import (
     ValidationError,
 )
 from agentbox.sessions import protocol
+from agentbox.sessions.coalescing import BEHIND, joined
 from agentbox.sessions.review_commands import COMMANDS
 from agentbox.sessions.store import Changes, SessionStore
 from agentbox.sessions.stored import StoredEditor, StoredSession
@@ -39,6 +40,9 @@ class EditorConnection:
         self.lock = asyncio.Lock()
         self.left_at: float | None = time.monotonic()
         self.reader = 0  # the newest subscription
+        self.taken = stored.sent  # newest message that a reader has, or is about to read
+        self.joined_to = 0  # newest message that was changed after it was made
+        self._newest: tuple[int, Mapping[str, Any]] | None = None
 
     def send(self, changes: Changes, message: Mapping[str, Any]) -> None:
         """A message to the editor."""
@@ -56,6 +60,28 @@ class EditorConnection:
             stored.sent - KEPT_FRAMES,
         )
         self.save(changes)
+
+    def send_update(self, changes: Changes, params: Mapping[str, Any]) -> None:
+        """A `session/update`; joined with the newest message if the editor is far behind, and no
+        reader has that one yet."""
+        stored, newest = self.stored, self._newest
+        both = None
+        if newest is not None and stored.sent - self.taken > BEHIND:
+            n, before = newest
+            both = joined(before, params) if n == stored.sent else None
+        if both is None:
+            self.send(changes, {"method": "session/update", "params": params})
+            self._newest = (stored.sent, params)
+            return
+        self._newest = (stored.sent, both)
+        self.joined_to = stored.sent
+        message = {"jsonrpc": "2.0", "method": "session/update", "params": both}
+        changes.add(
+            "UPDATE frames SET message = ? WHERE connection_id = ? AND n = ?",
+            json.dumps(message),
+            stored.connection_id,
+            stored.sent,
+        )
 
     def save(self, changes: Changes) -> None:
         """Its row."""
@@ -104,7 +130,7 @@ class Editors:
             connection = EditorConnection(stored)
             frames = await self._store.frames(stored.connection_id, 0, KEPT_FRAMES * 2)
             if frames:
-                stored.sent = frames[-1][0]
+                connection.taken = stored.sent = frames[-1][0]
             rows = await self._store.editor_requests(stored.connection_id)
             for key, row in rows.items():
                 (connection.own if row.get("own") else connection.requests)[key] = row
@@ -142,7 +168,7 @@ class Editors:
         if update.get("sessionUpdate") == "available_commands_update":
             update = {**update, "availableCommands": [*update["availableCommands"], *COMMANDS]}
         params = {**meta, "sessionId": session_id, "update": _prefixed(update)}
-        connection.send(changes, {"method": "session/update", "params": params})
+        connection.send_update(changes, params)
 
     def notice(self, changes: Changes, session: StoredSession, text: str) -> None:
         """Words of the box, as a message of the agent."""
@@ -239,7 +265,11 @@ class Editors:
             yield EditorFrame(n=since, received=stored.received)
             while connection.reader == reader:
                 changed, sent = self._changed, since
-                for n, message in await self._store.frames(stored.connection_id, since, _PAGE):
+                in_order = since < connection.joined_to
+                connection.taken = max(connection.taken, min(stored.sent, since + _PAGE))
+                for n, message in await self._store.frames(
+                    stored.connection_id, since, _PAGE, in_order=in_order
+                ):
                     if n != since + 1:  # one before it is committed later
                         break
                     since = n

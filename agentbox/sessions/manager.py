@@ -36,6 +36,7 @@ from agentbox.sessions.live_session import LiveSession
 from agentbox.sessions.record import Detail, SessionRecord
 from agentbox.sessions.store import Changes, SessionStore
 from agentbox.sessions.stored import StoredSession
+from agentbox.sessions.transcript_bounds import drop_bodies
 
 MAX_TEXT: Final = 1 << 20  # bytes of the text of a turn in its result
 _CLOSE_SECONDS: Final = 5.0
@@ -71,7 +72,7 @@ class SessionManager:
             self._go_on(session)
         for connection in self.editors.connections.values():
             self._methods.go_on(connection)
-        self._sweeping = asyncio.create_task(self._sweep(), name="sweep")
+        self._sweeping = asyncio.create_task(self._sweep_always(), name="sweep")
 
     async def close(self) -> None:
         """Agents go on without session-host."""
@@ -445,19 +446,23 @@ class SessionManager:
                 while program is not None and session.program is program:
                     await session.wait()
 
-    async def _sweep(self) -> None:
+    async def _sweep_always(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
-            await self.editors.drop_left()
-            for session in list(self._sessions.values()):
-                try:
-                    await self._sweep_one(session)
-                except (AdapterError, TimeoutError) as error:
-                    _log.warning("session not swept", reason=str(error))
-            await self._close_excess()
+            await self.sweep()
+
+    async def sweep(self) -> None:
+        """What the bounds of sessions ask for now; it is done every few seconds."""
+        await self.editors.drop_left()
+        for session in [*self._sessions.values(), None]:
+            try:
+                await (self._close_excess() if session is None else self._sweep_one(session))
+            except (AdapterError, TimeoutError) as error:
+                _log.warning("session not swept", reason=str(error))
 
     async def _sweep_one(self, session: LiveSession) -> None:
         stored = session.stored
+        await drop_bodies(session)
         if not stored.is_open:
             await session.seal()
             return

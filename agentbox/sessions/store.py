@@ -63,6 +63,10 @@ class Changes:
     def save(self, session: StoredSession) -> None:
         """The row of a session."""
         session.touch()
+        self.keep(session)
+
+    def keep(self, session: StoredSession) -> None:
+        """The row of a session in which nothing happened."""
         self.add(
             "INSERT OR REPLACE INTO sessions VALUES (?, ?, ?, ?)",
             session.session_id,
@@ -169,6 +173,20 @@ class SessionStore:
         )
         return list(_items(rows, whole=whole))
 
+    async def rows_after(
+        self, session_id: str, cursor: int, limit: int
+    ) -> list[tuple[int, str, str, int | None]]:
+        """Items after that one: cursor, row, digest and size of a body that is kept apart."""
+        return await self._rows(
+            "SELECT items.cursor, items.row, items.digest, length(bodies.data)"
+            " FROM items LEFT JOIN bodies"
+            " ON bodies.digest = items.digest AND items.digest != ''"
+            " WHERE session_id = ? AND cursor > ? ORDER BY cursor LIMIT ?",
+            session_id,
+            cursor,
+            limit,
+        )
+
     async def newest_items(self, session_id: str, limit: int) -> list[SessionItem]:
         """The last ones, oldest first."""
         rows = await self._rows(
@@ -213,14 +231,18 @@ class SessionStore:
         rows = await self._rows("SELECT row FROM editors")
         return [StoredEditor.parse(text) for (text,) in rows]
 
-    async def frames(self, connection_id: str, since: int, limit: int) -> list[tuple[int, Any]]:
-        """Messages to an editor after that number."""
-        rows = await self._rows(
-            "SELECT n, message FROM frames WHERE connection_id = ? AND n > ? ORDER BY n LIMIT ?",
-            connection_id,
-            since,
-            limit,
+    async def frames(
+        self, connection_id: str, since: int, limit: int, *, in_order: bool = False
+    ) -> list[tuple[int, Any]]:
+        """Messages to an editor after that number; `in_order`: after all commits so far."""
+        statement = (
+            "SELECT n, message FROM frames WHERE connection_id = ? AND n > ? ORDER BY n LIMIT ?"
         )
+
+        def job(db: apsw.Connection) -> list[tuple[int, str]]:
+            return list(db.execute(statement, (connection_id, since, limit)))
+
+        rows = await (self._database.write(job) if in_order else self._database.read(job))
         return [(n, json.loads(text)) for n, text in rows]
 
     async def editor_requests(self, connection_id: str) -> dict[str, dict[str, Any]]:

@@ -22,8 +22,9 @@ class StoredSession:
     where its output is read on. `written`: bytes of its standard input that agent-host has taken.
     `calls`: requests made so far, to number them. `capabilities`: as the agent told them. `asked`:
     times (Unix seconds) of the permissions of the last hour. `text_bytes`: size of the stored
-    transcript. `loading`: updates repeat what is stored, while the agent loads its session.
-    `cancelled`: the turn under way is. `has_sandbox`: its sandbox is not known to be sealed.
+    transcript. `dropped`: cursor of the newest item whose body is gone. `loading`: updates repeat
+    what is stored, while the agent loads its session. `cancelled`: the turn under way is.
+    `has_sandbox`: its sandbox is not known to be sealed.
     """
 
     session_id: str
@@ -52,6 +53,7 @@ class StoredSession:
     has_sandbox: bool = False
     history_due: bool = False  # the next prompt carries the end of the transcript
     text_bytes: int = 0
+    dropped: int = 0
     prompts: int = 0
     updates: int = 0
     tokens: int | None = None

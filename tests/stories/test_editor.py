@@ -99,7 +99,7 @@ class Story:
         return Session(self.repo, environment, shell=shell)
 
 
-@pytest.mark.timeout(600)  # seconds; opencode takes 20 s of CPU, and agents yield to all others
+@pytest.mark.timeout(800)  # seconds; opencode takes 20 s of CPU, and agents yield to all others
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 def test_a_client_of_acp_has_a_test_mended(agent: Agent, folder: Path, record: bool) -> None:
     """Prompt, tool calls, permissions, edit, end; the change is in the repository when the operator
@@ -107,7 +107,9 @@ def test_a_client_of_acp_has_a_test_mended(agent: Agent, folder: Path, record: b
     story = Story(agent, folder)
     with story.open() as box:
         terminal = story.terminal(box)
-        shown = terminal.type('acpx --approve-all agentbox exec "Mend the failing test."')
+        shown = terminal.type(
+            'acpx --approve-all agentbox exec "Mend the failing test."', seconds=560
+        )
         assert END in shown
         assert (story.repo / "sums.py").read_text() == SOURCE  # the change is in its branch
         (session,) = box.client.sessions.list().items

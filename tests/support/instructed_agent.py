@@ -12,6 +12,7 @@ sleep SECONDS       until then, or until it is cancelled
 deaf                answers nothing any more, not even a cancellation
 die CODE            ends
 garbage             a line that is no JSON
+endless             a line without an end
 raw LINE            that line, as it is
 raws N LINE         that line N times, with %d for its number
 unknown             an update and a notification that the protocol does not have
@@ -111,6 +112,10 @@ def do(session, line):
             sys.stdout.write("Welcome to \x1b[1mthe agent\n")
             sys.stdout.flush()
         time.sleep(3600)
+    elif word == "endless":
+        with lock:
+            while True:
+                sys.stdout.write("x" * 4096)
     elif word == "raw":
         with lock:
             sys.stdout.write(rest + "\n")

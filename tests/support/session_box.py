@@ -1,6 +1,5 @@
 """A box of real parts with session-host, and the command line of an operator who works with it."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -100,7 +99,7 @@ class SessionBox(StoryBox):
 
     def environment(self) -> dict[str, str]:
         """That of the operator's shell."""
-        return {**os.environ, "AGENTBOX_STATE_DIR": str(self.operator / "state")}
+        return {**environment(), "AGENTBOX_STATE_DIR": str(self.operator / "state")}
 
     def run(
         self, *arguments: str, given: str = "", seconds: float = 60

@@ -2,7 +2,7 @@
 
 import contextlib
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +62,18 @@ def sessions_config(box: AgentHostBox) -> SessionsConfig:
 
 
 @contextlib.asynccontextmanager
-async def open_manager(box: AgentHostBox, directory: Path) -> AsyncIterator[SessionManager]:
-    """Session-host's parts over its own connection to agent-host."""
+async def open_manager(
+    box: AgentHostBox, directory: Path, config: Callable[[], SessionsConfig] | None = None
+) -> AsyncIterator[SessionManager]:
+    """Session-host's parts over its own connection to agent-host. `config`: values in force, if not
+    those of the manifest."""
     connection = ProgramConnection(box.paths, SESSION_HOST, current_caller)
     await connection.open()
     store = SessionStore(directory)
     await store.open()
-    config = sessions_config(box)
-    manager = SessionManager(agent_host_client(lambda: connection), store, lambda: config)
+    booted = sessions_config(box)
+    host = agent_host_client(lambda: connection)
+    manager = SessionManager(host, store, config or (lambda: booted))
     await manager.start()
     try:
         yield manager

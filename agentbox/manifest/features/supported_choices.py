@@ -11,7 +11,6 @@ from agentbox.manifest.keys import keys
 AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "acp.v2": (False,),
     "adapters.pods.auth": ("none", "bearer"),
-    "agents.*.protocol": ("oneshot", "stdio"),
     "api.auth": ("token",),
     "image.source": ("debian",),
     "mcp.servers.*.elicitation": (False,),

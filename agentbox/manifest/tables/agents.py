@@ -77,13 +77,19 @@ class AgentTable:
     max_instances: Annotated[int, Range(1, 1000)] = key(
         1, "live", doc="Alive at once.", unit="agents", when=ENABLED
     )
-    command: CommandLine = key((), "live", required=True, doc="Program and first arguments.")
+    command: CommandLine = key(
+        (),
+        "live",
+        doc='Program and first arguments. With protocol = "acp" and a preset it may be absent: '
+        "it is the preset's then.",
+        when=ENABLED,
+    )
     args: tuple[Argument, ...] = key((), "live", doc="Further arguments.", when=ENABLED)
     protocol: Literal["oneshot", "stdio", "acp"] = key(
         "oneshot",
         "live",
         doc="oneshot: task on stdin, answer on stdout, exit code; stdio: JSON lines; "
-        "acp: Agent Client Protocol, refused until a release has it (E606).",
+        "acp: Agent Client Protocol, the agent of a session, which starts it.",
         when=ENABLED,
     )
     preset: Literal["", "claude-code", "codex", "gemini-cli", "opencode"] = key(

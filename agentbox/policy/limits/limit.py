@@ -14,6 +14,8 @@ Unit = Literal[
     "agents",
     "levels",
     "tools",
+    "sessions",
+    "requests",
 ]
 
 

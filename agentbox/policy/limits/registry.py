@@ -7,6 +7,7 @@ from typing import Final
 
 from agentbox.policy.limits.limit import Limit, Unit
 from agentbox.policy.limits.mcp import MCP_LIMITS
+from agentbox.policy.limits.sessions import SESSION_LIMITS
 
 WARN_AT: Final = 0.8  # of a cap: warn once
 REARM_BELOW: Final = 0.5  # of a cap: below it, warnings are enabled again
@@ -246,6 +247,7 @@ _ROWS = (
         bound="exact",
     ),
     *MCP_LIMITS,
+    *SESSION_LIMITS,
 )
 
 LIMITS: Final[Mapping[str, Limit]] = {row.name: row for row in _ROWS}

@@ -197,6 +197,7 @@ async def test_what_was_revoked_stays_revoked(
     assert refused.exit.code != 0
 
 
+@pytest.mark.limit("session_output")
 async def test_the_agent_waits_for_its_reader(sessions: AgentHost, box: AgentHostBox) -> None:
     """Without one it is blocked, and a reader that left and comes back has missed nothing."""
     big = box.paths.workspace / "big"

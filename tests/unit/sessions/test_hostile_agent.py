@@ -80,6 +80,7 @@ async def test_halves_of_characters_are_text_that_can_be_kept(manager: SessionMa
     await manager.close_session(session_id, principal="alice")
 
 
+@pytest.mark.limit("agent_settings")
 async def test_settings_of_an_agent_do_not_swell_its_row(manager: SessionManager) -> None:
     """They pass as updates; what a later client is told of them is bounded."""
     session_id = await opened(manager)
@@ -91,6 +92,7 @@ async def test_settings_of_an_agent_do_not_swell_its_row(manager: SessionManager
     await manager.close_session(session_id, principal="alice")
 
 
+@pytest.mark.limit("agent_requests")
 async def test_requests_that_wait_are_bounded(manager: SessionManager) -> None:
     """Those beyond have an error, so that the agent can go on."""
     session_id = await opened(manager)
@@ -103,6 +105,8 @@ async def test_requests_that_wait_are_bounded(manager: SessionManager) -> None:
     await manager.close_session(session_id, principal="alice")
 
 
+@pytest.mark.limit("permissions_waiting")
+@pytest.mark.limit("permissions_an_hour")
 async def test_questions_that_wait_are_bounded(manager: SessionManager) -> None:
     """Eight wait for a client and sixty an hour are asked; the others are rejected."""
     session_id = await opened(manager)

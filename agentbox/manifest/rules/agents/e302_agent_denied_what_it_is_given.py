@@ -82,8 +82,7 @@ def _denied(context: RuleContext, policy: Policy) -> Iterator[tuple[str, str]]:
         and not policy.decide("fs", "read", directory)
     ):
         yield "agents.*.workspace_dir", f"{context.entry} is given the workspace {directory}"
-    command = context["agents.*.command"][0]
-    if is_pattern("exec", command) and not policy.with_bindings({"$COMMAND": [command]}).decide(
-        "exec", "run", command
-    ):
-        yield "agents.*.command", f"{context.entry} is to run {command}"
+    for command in context["agents.*.command"][:1]:
+        bound = policy.with_bindings({"$COMMAND": [command]})
+        if is_pattern("exec", command) and not bound.decide("exec", "run", command):
+            yield "agents.*.command", f"{context.entry} is to run {command}"

@@ -11,7 +11,7 @@ TITLE = "agent's command belongs to a feature that is off"
 REASON = """\
 The program is in the image only with its feature. Without it the agent would end at once
 with "no such file"."""
-READS = ("agents", "agents.*.enabled", "agents.*.command", *GATES)
+READS = ("agents", "agents.*.enabled", "agents.*.command", "agents.*.preset", *GATES)
 BAD = """
 [agents.builder]
 command = ["claude", "-p"]
@@ -29,7 +29,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding an agent."""
     if not context["agents.*.enabled"]:
         return
-    command = context["agents.*.command"][0].rpartition("/")[2]
+    words = context["agents.*.command"] or _command_of_preset(context["agents.*.preset"])
+    command = words[0].rpartition("/")[2] if words else ""
     owners = [feature for feature in context.features.values() if command in feature.commands]
     enabled_names = {feature.name for feature, _ in gated_features(context)}
     if owners and not any(
@@ -43,3 +44,12 @@ def check(context: RuleContext) -> Iterator[Finding]:
             remedy=f"Set {switches}.",
             related=tuple(feature.gate.key for feature in owners if feature.gate),
         )
+
+
+def _command_of_preset(name: str) -> tuple[str, ...]:
+    """With which its CLI speaks ACP, for an agent without a command."""
+    if not name:
+        return ()
+    from agentbox.manifest.features.presets import presets  # most manifests have no preset
+
+    return presets()[name].acp_command

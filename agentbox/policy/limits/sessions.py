@@ -1,0 +1,100 @@
+"""Bounds of sessions. The tests that prove them are in tests/unit/sessions."""
+
+from typing import Final
+
+from agentbox.policy.limits.limit import Limit
+
+SESSION_LIMITS: Final = (
+    Limit(
+        name="session_output",
+        unit="bytes",
+        config_path="acp.max_message",
+        enforced_by="agent-host",
+        consequence="the agent of a session waits for its reader",
+        bound="8 MiB more",
+    ),
+    Limit(
+        name="max_sessions",
+        unit="sessions",
+        config_path="acp.max_sessions",
+        enforced_by="session-host",
+        consequence="a further session is refused",
+        bound="exact",
+    ),
+    Limit(
+        name="max_suspended",
+        unit="sessions",
+        config_path="acp.max_suspended",
+        enforced_by="session-host",
+        consequence="the oldest is closed, and its branch sealed",
+        bound="5 s",
+    ),
+    Limit(
+        name="max_message",
+        unit="bytes",
+        config_path="acp.max_message",
+        enforced_by="session-host, of one line of an agent",
+        consequence="the session ends, and its branch is sealed",
+        bound="exact",
+    ),
+    Limit(
+        name="turn_seconds",
+        unit="seconds",
+        config_path="agents.<name>.acp.turn_seconds",
+        enforced_by="session-host",
+        consequence="the turn is cancelled",
+        bound="`acp.cancel_seconds` and 5 s more for an agent that does not obey",
+    ),
+    Limit(
+        name="idle_suspend_seconds",
+        unit="seconds",
+        config_path="agents.<name>.acp.idle_suspend_seconds",
+        enforced_by="session-host",
+        consequence="the session is suspended",
+        bound="5 s",
+    ),
+    Limit(
+        name="max_transcript",
+        unit="bytes",
+        config_path="agents.<name>.acp.max_transcript",
+        enforced_by="session-host",
+        consequence="the oldest bodies go, the record that they were stays",
+        bound="5 s",
+    ),
+    Limit(
+        name="permissions_waiting",
+        unit="requests",
+        config_path="",
+        enforced_by="session-host, of one session",
+        consequence="a further permission is rejected",
+        bound="exact",
+        fixed=8,
+    ),
+    Limit(
+        name="permissions_an_hour",
+        unit="requests",
+        config_path="",
+        enforced_by="session-host, of one session",
+        consequence="a further permission is rejected",
+        bound="exact",
+        fixed=60,
+    ),
+    Limit(
+        name="agent_requests",
+        unit="requests",
+        config_path="",
+        enforced_by="session-host, of one session",
+        consequence="a further request has an error",
+        bound="exact",
+        fixed=64,
+    ),
+    Limit(
+        name="agent_settings",
+        unit="bytes",
+        config_path="",
+        enforced_by="session-host, of commands, modes and options each",
+        consequence="clients that come later are not told of them",
+        bound="exact",
+        fixed=65536,
+    ),
+)
