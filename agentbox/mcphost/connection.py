@@ -20,6 +20,7 @@ from agentbox.mcphost.definitions import definition_digest, definition_of
 START_SECONDS: Final = 60.0
 RELIST_SECONDS: Final = 60.0  # a listing is asked for again before the next call after it
 MAX_TOOLS: Final = 1024  # of one server
+_NEVER: Final = float("-inf")
 _MAX_PAGES: Final = 16  # of a listing
 _MAX_TEXT: Final = 300  # characters of a server's own words in an error
 
@@ -72,7 +73,7 @@ class ServerConnection:
         self.used_at = time.monotonic()
         self.ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._session: _Session | None = None
-        self._listed_at = 0.0
+        self._listed_at, self._changes = _NEVER, 0  # how often it said that its tools changed
         self._stop = asyncio.Event()
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._relisting = asyncio.Lock()
@@ -135,7 +136,7 @@ class ServerConnection:
                     await self._list_tools()
                 self._ready.set_result(None)
                 await _first_of(self._stop, self._transport.ended)
-        except (MCPError, ValueError, AdapterError, OSError) as error:
+        except (MCPError, ValueError, RuntimeError, AdapterError, OSError) as error:
             self._fail(error)
         except BaseExceptionGroup as group:
             self._fail(group.exceptions[0])
@@ -153,8 +154,7 @@ class ServerConnection:
         assert self._session is not None
         tools: dict[str, LiveTool] = {}
         cursor: str | None = None
-        pages = 0
-        self._listed_at = time.monotonic()
+        pages, started, changes = 0, time.monotonic(), self._changes
         try:
             async with asyncio.timeout(START_SECONDS):
                 while True:
@@ -173,10 +173,12 @@ class ServerConnection:
         except (MCPError, ValueError, TimeoutError) as error:
             raise self._failure(error) from error
         self.tools = tools
+        if changes == self._changes:  # else the next call asks again
+            self._listed_at = started
 
     async def _on_message(self, message: IncomingMessage) -> None:
         if isinstance(message, types.ToolListChangedNotification):
-            self._listed_at = 0.0
+            self._listed_at, self._changes = _NEVER, self._changes + 1
 
     def _call_error(self, tool: str, seconds: float, error: MCPError) -> Exception:
         if error.code == types.REQUEST_TIMEOUT:

@@ -16,6 +16,7 @@ from agentbox.core.slot_errors import AdapterError
 
 STDERR_BYTES = 4096  # the last ones are kept
 _UNASKED = 4  # as many times the longest message may come without a message to the server
+_UNASKED_MESSAGES = 2000  # and so many messages
 _STDIN_PART = 256 << 10  # bytes of one call of agent-host
 
 Received = SessionMessage | Exception
@@ -31,7 +32,7 @@ class ExecTransport:
     ) -> None:
         self._host, self._sandbox_id, self._n, self._max_line = host, sandbox_id, n, max_line
         self.reason, self.stderr = "", b""
-        self._ended, self._unasked = ended, 0
+        self._ended, self._unasked, self._messages = ended, 0, 0
 
     @contextlib.asynccontextmanager
     async def open(
@@ -66,7 +67,11 @@ class ExecTransport:
                     self.reason = "its program ended"
                 elif item.kind == "stdout":
                     self._unasked += len(item.data)
-                    if self._unasked > _UNASKED * self._max_line:
+                    self._messages += item.data.count(b"\n")
+                    if (
+                        self._unasked > _UNASKED * self._max_line
+                        or self._messages > _UNASKED_MESSAGES
+                    ):
                         self.reason = "it sends without being asked"
                         return
                     *complete, rest = item.data.split(b"\n")
@@ -98,7 +103,7 @@ class ExecTransport:
             async for sent in from_session:
                 text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
                 data = text.encode() + b"\n"
-                self._unasked = 0
+                self._unasked = self._messages = 0
                 for start in range(0, len(data), _STDIN_PART):
                     await self._host.write_exec_stdin(
                         self._sandbox_id,

@@ -50,6 +50,10 @@ tools = ["where"]
 pin = "first-use"
 [mcp.servers.rug]
 command = ["/usr/bin/python3", "-c", '''{RUG_PULL}''']
+[agents.asking]
+command = {PRINTS_TOKEN}
+mcp = ["calc"]
+approval_required = ["tool:mcp/calc/add"]
 [agents.modern]
 command = {PRINTS_TOKEN}
 mcp = ["official"]
@@ -138,6 +142,14 @@ def test_a_denial_of_a_policy_narrows_it(pinned: McpBox) -> None:
     assert "calc__fail" not in pinned.tool_names(token)
     assert refusal(pinned.call(token, "calc__fail")) == "permission-denied"
     assert said(pinned.call(token, "calc__add", a=1, b=1)) == "2"
+
+
+def test_a_call_may_need_an_approval(pinned: McpBox) -> None:
+    """As every tool: without an approver it is refused, other tools of the server are not."""
+    token = pinned.token("asking")
+    result = pinned.call(token, "calc__add", a=1, b=1)
+    assert result["structuredContent"]["error"]["data"]["rule"] == "approval tool"
+    assert pinned.call(token, "calc__fail")["content"][0]["text"] == "it did not work"
 
 
 def test_a_server_is_confined_and_has_its_secret(pinned: McpBox, user: str) -> None:

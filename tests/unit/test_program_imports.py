@@ -62,6 +62,12 @@ PROGRAMS = {
         STARLETTE | {"apsw", "httptools", "prometheus_client", "structlog", "uvicorn", "uvloop"},
         CONSOLE | PROCESSES | SERVERS | LIBRARIES | MANIFEST | CONFIGURATION | {"agentbox.plan.render"},
     ),
+    "mcp-host": (
+        "agentbox.mcphost.__main__ agentbox.mcphost.main",
+        {"apsw", "structlog", "mcp", "mcp_types", "anyio", "opentelemetry", "pydantic", "pydantic_core", "annotated_types", "typing_inspection", "typing_extensions"},
+        CONSOLE | PROCESSES | SERVERS | MANIFEST
+        | {"mcp.server", "starlette", "uvicorn", "cryptography", "httpx2", "httpx", "jsonschema", "numpy", "psycopg"},
+    ),
     "supervisord": (
         "agentbox.box.boot.supervisord agentbox.box.boot.supervisord_wakeup supervisor.supervisord supervisor.http supervisor.rpcinterface",
         {"supervisor"},

@@ -25,16 +25,29 @@ from agentbox.contracts.orchestrator import Limits
 from agentbox.contracts.sandboxes import NewSandbox
 from agentbox.core.deadline import Deadline
 from agentbox.core.ids import uuid7
-from agentbox.core.slot_errors import NotFound, PermissionDenied, QuotaExceeded, SlotUnavailable
+from agentbox.core.slot_errors import (
+    NotFound,
+    PermissionDenied,
+    QuotaExceeded,
+    SlotUnavailable,
+    SpawnError,
+)
 from agentbox.plan.names import MCP_HOST, SESSION_HOST
 
 MINE, OTHER = SESSION_HOST, MCP_HOST
+# mcp-host starts servers of the manifest only; other callers may have that label too.
+SERVER = "[mcp.servers.lab]\ncommand = ['true']\nprofile = 'sandboxed'\n"
+LABELS = {"agentbox.mcp": "lab"}
 ALICE = {"principal": "urn:agentbox:token:alice"}
 
 
 @pytest.fixture(scope="module")
 def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
-    made = AgentHostBox(tmp_path_factory.mktemp("box"), programs=(MINE, OTHER, "telegram-mirror"))
+    made = AgentHostBox(
+        tmp_path_factory.mktemp("box"),
+        programs=(MINE, OTHER, "telegram-mirror"),
+        manifest=SERVER,
+    )
     made.start()
     yield made
     made.stop()
@@ -105,7 +118,7 @@ async def test_nobody_elses_sandbox_exists_for_a_program(
 ) -> None:
     """Neither that of another program nor that of an operator; their owners still have them."""
     for owner in (other, host):
-        one = await create(owner)
+        one = await create(owner, labels=LABELS)
         await sh(owner, one, "echo kept > a")
         with pytest.raises(NotFound):
             await call(mine, one)
@@ -118,11 +131,21 @@ async def test_a_request_id_of_another_one_makes_a_new_sandbox(
     mine: AgentHost, other: AgentHost, host: AgentHost
 ) -> None:
     """Also with the principal of the other one; its own one is the same sandbox."""
-    request_id, new = uuid7(), NewSandbox(name="lab")
+    request_id, new = uuid7(), NewSandbox(name="lab", labels=LABELS)
     made = [await on.create_sandbox(new, request_id=request_id) for on in (host, other, mine, mine)]
     ids = [one.sandbox_id for one in made]
     assert len(set(ids)) == 3
     assert ids[2] == ids[3]
+
+
+async def test_mcp_host_starts_servers_only(other: AgentHost, mine: AgentHost) -> None:
+    """As the row says: it can ask neither for another profile nor for a sandbox without a row."""
+    asked = await create(other, labels=LABELS, profile="unrestricted")
+    assert (await other.get_sandbox(asked)).profile == "sandboxed"
+    for labels in ({}, {"agentbox.mcp": "nothing"}):
+        with pytest.raises(SpawnError, match="no such"):
+            await create(other, labels=labels)
+    assert (await mine.get_sandbox(await create(mine, labels=LABELS))).profile == "sandboxed"
 
 
 async def test_a_program_has_no_rights_of_its_callers(box: AgentHostBox, host: AgentHost) -> None:
