@@ -133,6 +133,19 @@ def test_scopes(client: BoxClient, box: ApiBox) -> None:
         assert code_of(lambda: reader.sandbox_files.read(one, "tmp/x"))[0] == 404
 
 
+def test_an_idempotency_key_is_the_token_s_own(client: BoxClient, box: ApiBox) -> None:
+    """Another token with the same key gets a program and a sandbox of its own."""
+    made = client.tokens.create("other", scopes=["agents:read", "agents:write"])
+    one = client.sandboxes.create("lab", request_id="same").sandbox_id
+    mine = client.sandboxes.exec(one, ["echo", "mine"], request_id="same")
+    with box.client(made.value) as other:
+        theirs = other.sandboxes.exec(one, ["echo", "theirs"], request_id="same")
+        sandbox = other.sandboxes.create("lab", request_id="same").sandbox_id
+    assert (mine.stdout, theirs.stdout, theirs.n) == (b"mine\n", b"theirs\n", 2)
+    assert sandbox != one
+    assert client.sandboxes.create("lab", request_id="same").sandbox_id == one
+
+
 def test_a_killed_api_loses_no_program_and_no_byte(own_box: Callable[..., ApiBox]) -> None:
     """The caller's connection breaks; the program runs on; its output is read on by cursor, and
     the repeated request returns its result."""

@@ -160,7 +160,7 @@ class AgentHostService:
         return await self._sandboxes.exec(
             sandbox_id,
             argv,
-            request_id=request_id,
+            requester=make_requester(request_id),
             cwd=cwd,
             env=env or {},
             stdin=stdin,

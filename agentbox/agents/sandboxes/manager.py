@@ -85,7 +85,7 @@ class SandboxManager:
         sandbox_id: str,
         argv: tuple[str, ...],
         *,
-        request_id: str,
+        requester: Requester,
         cwd: str,
         env: Mapping[str, str],
         stdin: bytes | None,
@@ -94,7 +94,7 @@ class SandboxManager:
         max_output: int,
         detach: bool,
     ) -> ExecResult:
-        """Runs on if the caller is cancelled. Raises NotFound, SandboxOver, ExecLimit,
+        """A repeated request of the same caller waits for the same program. Runs on if the caller is cancelled. Raises NotFound, SandboxOver, ExecLimit,
         ValidationError."""
         _check_exec(argv, cwd, env, timeout_s, max_output)
         host = self._registry.host
@@ -103,7 +103,7 @@ class SandboxManager:
         starting = asyncio.create_task(
             programs.exec(
                 argv,
-                request_id=request_id,
+                request=(requester.principal, requester.request_id),
                 cwd=cwd,
                 env=env,
                 stdin=stdin,

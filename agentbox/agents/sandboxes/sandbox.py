@@ -40,7 +40,7 @@ class SandboxPrograms:
         self._directory = directory
         self._execs: dict[int, ExecRun] = {}
         self._last = 0
-        self._requests: dict[str, int] = {}  # number by request id
+        self._requests: dict[tuple[str, str], int] = {}  # number by principal and request id
         self._tasks: set[asyncio.Task[None]] = set()
         self._confinements = ProgramConfinements()
 
@@ -71,7 +71,7 @@ class SandboxPrograms:
         self,
         argv: tuple[str, ...],
         *,
-        request_id: str,
+        request: tuple[str, str],
         cwd: str,
         env: Mapping[str, str],
         stdin: bytes | None,
@@ -79,9 +79,9 @@ class SandboxPrograms:
         timeout_s: float,
         max_output: int,
     ) -> ExecRun:
-        """Returns when the program has started, or could not be started. Repeated calls return the
-        same program. Raises SandboxOver, ExecLimit."""
-        if (known := self._requests.get(request_id)) is not None:
+        """Returns when the program has started, or could not be started. `request`: the principal
+        and its request id; repeated calls return the same program. Raises SandboxOver, ExecLimit."""
+        if (known := self._requests.get(request)) is not None:
             return self._execs[known]
         sandbox = None if self._runner is None else self._runner.sandbox
         if sandbox is None:
@@ -90,7 +90,7 @@ class SandboxPrograms:
         self._last = n = self._last + 1
         info = ExecInfo(n=n, argv=_shown(argv), cwd=cwd[:_MAX_SHOWN], started_at=clock.now())
         run = self._execs[n] = ExecRun(self._directory / str(n), info, max_output)
-        self._requests[request_id], run.is_interactive = n, interactive
+        self._requests[request], run.is_interactive = n, interactive
         try:
             launch = program_launch(
                 sandbox, self._confinements, self._entry, self._host.config, argv, cwd, env
@@ -101,7 +101,7 @@ class SandboxPrograms:
                 )
             )
         except Exception as error:
-            del self._execs[n], self._requests[request_id]
+            del self._execs[n], self._requests[request]
             failure = self.over() if isinstance(error, SpawnFailed) else error
             run.fail(failure)
             raise failure from error

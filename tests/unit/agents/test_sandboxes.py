@@ -193,6 +193,21 @@ async def test_a_repeated_request_is_one_program(host: AgentHost) -> None:
     assert (await host.create_sandbox(spec, request_id=key)).sandbox_id == first.sandbox_id
 
 
+async def test_a_request_id_is_the_caller_s_own(host: AgentHost) -> None:
+    """With the same one another caller gets neither the program nor the sandbox of the first."""
+    one, key, spec = await create(host), uuid7(), NewSandbox(name="twice")
+    mine = await sh(host, one, "echo mine", request_id=key)
+    sandbox = await host.create_sandbox(spec, request_id=key)
+    with context.as_caller(context.CallContext(principal="token:other")):
+        theirs = await sh(host, one, "echo theirs", request_id=key)
+        again = await sh(host, one, "echo again", request_id=key)
+        with pytest.raises(QuotaExceeded):  # it would be a third one
+            await host.create_sandbox(spec, request_id=key)
+    assert (mine.stdout, theirs.stdout, theirs.n) == (b"mine\n", b"theirs\n", mine.n + 1)
+    assert again == theirs
+    await host.end_sandbox(sandbox.sandbox_id, grace_s=0)
+
+
 async def test_output_is_read_on_by_cursor_after_the_caller_died(
     host: AgentHost, box: AgentHostBox
 ) -> None:
