@@ -23,11 +23,13 @@ from agentbox.contracts.orchestrator import Signal
 from agentbox.contracts.review_commits import CommitsFileName
 from agentbox.contracts.sandboxes import ExecResult, FileChunk, NewSandbox, Sandbox
 from agentbox.core.records.page import Page
+from agentbox.core.rpc.session import hold_until_reply
 from agentbox.core.slot_errors import PermissionDenied
 from agentbox.policy.patterns.scopes import Scope
 
 _Document = Mapping[str, Any]
 _RECORD_LIMIT = 1000
+_LARGE_RESULT = 256 << 10  # bytes of output
 _MAX_WAIT = 60.0  # seconds of one call that waits
 
 
@@ -38,6 +40,7 @@ class AgentHostService:
         self, host: HostState, canaries: SandboxCanaryRunner, sandboxes: SandboxManager
     ) -> None:
         self._host, self._canaries, self._sandboxes = host, canaries, sandboxes
+        self._large_results = asyncio.Lock()
 
     async def list_reviews(self) -> list[_Document]:
         return [self._with_usage(summary) for summary in self._host.reviews.page()]
@@ -157,7 +160,8 @@ class AgentHostService:
         max_output: int,
         detach: bool,
     ) -> ExecResult:
-        return await self._sandboxes.exec(
+        """Large results are read and sent one after another."""
+        run = await self._sandboxes.exec(
             sandbox_id,
             argv,
             requester=make_requester(request_id),
@@ -169,6 +173,9 @@ class AgentHostService:
             max_output=max_output,
             detach=detach,
         )
+        if run.result_size > _LARGE_RESULT:
+            await hold_until_reply(self._large_results)
+        return run.result()
 
     async def signal_exec(self, sandbox_id: str, n: int, signal: Signal) -> None:
         self._sandboxes.signal(sandbox_id, n, signal)

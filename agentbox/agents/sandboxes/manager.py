@@ -28,7 +28,7 @@ from agentbox.contracts.orchestrator import (
     AgentSpec,
     Signal,
 )
-from agentbox.contracts.sandboxes import MAX_NAME, TTL_SECONDS, ExecResult, NewSandbox, Sandbox
+from agentbox.contracts.sandboxes import MAX_NAME, TTL_SECONDS, NewSandbox, Sandbox
 from agentbox.core import clock
 from agentbox.core.slot_errors import NotFound
 
@@ -93,9 +93,10 @@ class SandboxManager:
         timeout_s: float,
         max_output: int,
         detach: bool,
-    ) -> ExecResult:
-        """A repeated request of the same caller waits for the same program. Runs on if the caller is cancelled. Raises NotFound, SandboxOver, ExecLimit,
-        ValidationError."""
+    ) -> ExecRun:
+        """Once the program has ended, or with `detach` started; a repeated request of the same
+        caller gets the same program. Runs on if the caller is cancelled. Raises NotFound,
+        SandboxOver, ExecLimit, ValidationError."""
         _check_exec(argv, cwd, env, timeout_s, max_output)
         host = self._registry.host
         host.config = host.live_config.apply(host.config)
@@ -115,7 +116,7 @@ class SandboxManager:
         run = await asyncio.shield(starting)
         if not detach:
             await asyncio.shield(run.done)
-        return run.result()
+        return run
 
     def find(self, sandbox_id: str, n: int) -> ExecRun:
         """Raises NotFound."""

@@ -80,7 +80,8 @@ class SandboxPrograms:
         max_output: int,
     ) -> ExecRun:
         """Returns when the program has started, or could not be started. `request`: the principal
-        and its request id; repeated calls return the same program. Raises SandboxOver, ExecLimit."""
+        and its request id; repeated calls return the same program. Raises SandboxOver,
+        ExecLimit."""
         if (known := self._requests.get(request)) is not None:
             return self._execs[known]
         sandbox = None if self._runner is None else self._runner.sandbox
