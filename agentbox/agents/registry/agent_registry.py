@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -244,7 +244,14 @@ class AgentRegistry:
     def _on_ended(self, entry: AgentRecord, directory: Path) -> None:
         self.host.denials.discard(entry.agent_id)
         self.runners.pop(entry.agent_id, None)
-        cleanup = asyncio.create_task(self._clean_up(directory))
+        self._start_cleanup(self._clean_up(directory))
+
+    def schedule_drop(self) -> None:
+        """`drop_surplus` in the background: what is stored of an ended agent has changed."""
+        self._start_cleanup(self._drop_surplus())
+
+    def _start_cleanup(self, work: Coroutine[Any, Any, None]) -> None:
+        cleanup = asyncio.create_task(work)
         self._cleanups.add(cleanup)
         cleanup.add_done_callback(self._cleanups.discard)
 
@@ -256,6 +263,9 @@ class AgentRegistry:
             log.warning(
                 "cannot remove a private directory", directory=str(directory), reason=error.strerror
             )
+        await self._drop_surplus()
+
+    async def _drop_surplus(self) -> None:
         surplus = list(surplus_agents(self.host, self.streams))
         for agent_id in surplus:
             del self.entries[agent_id]

@@ -161,7 +161,7 @@ class AgentHostService:
         detach: bool,
     ) -> ExecResult:
         """Large results are read and sent one after another."""
-        run = await self._sandboxes.exec(
+        running = self._sandboxes.exec(
             sandbox_id,
             argv,
             requester=make_requester(request_id),
@@ -173,9 +173,10 @@ class AgentHostService:
             max_output=max_output,
             detach=detach,
         )
-        if run.result_size > _LARGE_RESULT:
-            await hold_until_reply(self._large_results)
-        return run.result()
+        async with running as run:
+            if run.result_size > _LARGE_RESULT:
+                await hold_until_reply(self._large_results)
+            return run.result()
 
     async def signal_exec(self, sandbox_id: str, n: int, signal: Signal) -> None:
         self._sandboxes.signal(sandbox_id, n, signal)

@@ -85,6 +85,7 @@ class OneShotRuns:
         )
         _save_result(runner.stream, result)
         capture.discard()
+        runner.stream.recount()
         return result
 
     async def _earlier_result(self, entry: AgentRecord, runner: AgentRunner | None) -> RunResult:

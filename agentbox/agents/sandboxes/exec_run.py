@@ -49,6 +49,7 @@ class ExecRun:
         self.is_interactive = False  # clients may write to its stdin
         self._capture = OutputCapture(max_output, directory)
         self._stored_size = 0  # bytes of the result, once that is stored
+        self.waiting = 0  # callers that will read its result
         self._process: ProgramProcess | None = None
         self._pumps: tuple[Pump, ...] = ()
         self._is_late = False  # its time is up
@@ -157,6 +158,11 @@ class ExecRun:
             pump.finish()
         if self._process is not None:
             self._process.forget()
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether it runs, or a caller will read its result."""
+        return self.info.exit is None or self.waiting > 0
 
     @property
     def result_size(self) -> int:

@@ -3,7 +3,8 @@
 import asyncio
 import re
 import signal as signals
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -80,6 +81,7 @@ class SandboxManager:
         await self._of(sandbox_id).close()
         return self.get(sandbox_id)
 
+    @asynccontextmanager
     async def exec(
         self,
         sandbox_id: str,
@@ -93,10 +95,10 @@ class SandboxManager:
         timeout_s: float,
         max_output: int,
         detach: bool,
-    ) -> ExecRun:
+    ) -> AsyncIterator[ExecRun]:
         """Once the program has ended, or with `detach` started; a repeated request of the same
-        caller gets the same program. Runs on if the caller is cancelled. Raises NotFound,
-        SandboxOver, ExecLimit, ValidationError."""
+        caller gets the same program. Its result is kept until the context ends. Runs on if the
+        caller is cancelled. Raises NotFound, SandboxOver, ExecLimit, ValidationError."""
         _check_exec(argv, cwd, env, timeout_s, max_output)
         host = self._registry.host
         host.config = host.live_config.apply(host.config)
@@ -114,9 +116,12 @@ class SandboxManager:
             )
         )
         run = await asyncio.shield(starting)
-        if not detach:
-            await asyncio.shield(run.done)
-        return run
+        with programs.keep(run):
+            if not detach:
+                await asyncio.shield(run.done)
+            yield run
+        if programs.is_over:
+            self._registry.schedule_drop()
 
     def find(self, sandbox_id: str, n: int) -> ExecRun:
         """Raises NotFound."""
@@ -154,11 +159,16 @@ class SandboxManager:
         agent_id, known = runner.entry.agent_id, self._registry.entries
         self._programs = {id: one for id, one in self._programs.items() if id in known}
         programs = self._programs[agent_id] = self._make(runner.entry, runner)
-        runner.done.add_done_callback(lambda _: asyncio.ensure_future(programs.close()))
+        runner.done.add_done_callback(lambda _: asyncio.ensure_future(self._close(programs)))
+
+    async def _close(self, programs: SandboxPrograms) -> None:
+        """What its programs left behind counts among the output of ended agents from now on."""
+        await programs.close()
+        self._registry.schedule_drop()
 
     def _make(self, entry: AgentRecord, runner: AgentRunner | None) -> SandboxPrograms:
-        directory = self._registry.streams[entry.agent_id].directory / "exec"
-        return SandboxPrograms(self._registry.host, entry, runner, directory)
+        stream = self._registry.streams[entry.agent_id]
+        return SandboxPrograms(self._registry.host, entry, runner, stream)
 
     def _entry(self, sandbox_id: str) -> AgentRecord:
         entry = self._registry.entries.get(sandbox_id)

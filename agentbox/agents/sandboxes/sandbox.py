@@ -2,7 +2,8 @@
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from agentbox.agents.review.reviews import uses_branch
 from agentbox.agents.runs.agent_runner import AgentRunner
 from agentbox.agents.sandboxes.exec_run import ExecRun
 from agentbox.agents.sandboxes.program_launch import ProgramConfinements, program_launch
+from agentbox.agents.streams.stream_log import StreamLog
 from agentbox.contracts.sandboxes import ExecInfo
 from agentbox.core import clock
 from agentbox.core.slot_errors import (
@@ -24,20 +26,21 @@ from agentbox.core.slot_errors import (
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.report import report
 
-KEPT_EXECS = 32  # ended programs whose output is kept
+# What is kept of ended programs: so many, and bytes of their output.
+KEPT_EXECS, KEPT_OUTPUT = 32, 64 << 20
 _MAX_SHOWN, _MAX_WORDS = 1024, 64  # characters of a word, and words, of a command in its record
 _MAX_UPLOADS = 8  # files that wait for their last part
 
 
 class SandboxPrograms:
-    """`runner` is that of the sandbox while it runs. `directory` has a directory for each
-    program."""
+    """`runner` is that of the sandbox while it runs, `stream` its own. In the directory of that,
+    `exec` has a directory for each program."""
 
     def __init__(
-        self, host: HostState, entry: AgentRecord, runner: AgentRunner | None, directory: Path
+        self, host: HostState, entry: AgentRecord, runner: AgentRunner | None, stream: StreamLog
     ) -> None:
         self._host, self._entry, self._runner = host, entry, runner
-        self._directory = directory
+        self._stream, self._directory = stream, stream.directory / "exec"
         self._execs: dict[int, ExecRun] = {}
         self._last = 0
         self._requests: dict[tuple[str, str], int] = {}  # number by principal and request id
@@ -154,6 +157,7 @@ class SandboxPrograms:
             run.close()
         self._runner = None
         shutil.rmtree(self._directory.parent / "uploads", ignore_errors=True)
+        self._stream.recount()
 
     def over(self) -> SandboxOver:
         """The error of a call that needs a running sandbox."""
@@ -176,17 +180,45 @@ class SandboxPrograms:
             )
 
     def _on_end(self, task: "asyncio.Task[None]") -> None:
-        """Drops the oldest ended programs, and the pipes that ended ones have left open."""
         self._tasks.discard(task)
         task.result()
-        ended = sorted(
-            (run for run in self._execs.values() if run.info.exit is not None), key=_end_of
-        )
-        for run in ended[:-KEPT_EXECS]:
-            self._drop(run)
-        lingering = [run for run in ended[-KEPT_EXECS:] if run.has_open_pipes]
+        self.drop_surplus()
+        lingering = [run for run in self._ended() if run.has_open_pipes]
         for run in lingering[: -self._host.config.sandboxes.max_exec]:
             run.close()
+
+    @contextmanager
+    def keep(self, run: ExecRun) -> Iterator[None]:
+        """Its result is not dropped meanwhile, however many bytes others have, and whether or not
+        the sandbox ends."""
+        run.waiting, self._stream.waiting = run.waiting + 1, self._stream.waiting + 1
+        try:
+            yield
+        finally:
+            run.waiting, self._stream.waiting = run.waiting - 1, self._stream.waiting - 1
+            self.drop_surplus()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the sandbox has ended."""
+        return self._runner is None
+
+    def drop_surplus(self) -> None:
+        """Drops the oldest ended programs with their output, but for what a caller waits for."""
+        ended = self._ended()
+        count, size = len(ended), sum(run.stream.directory_size for run in ended)
+        for run in ended:
+            if count <= KEPT_EXECS and size <= KEPT_OUTPUT:
+                return
+            if not run.is_needed:
+                count, size = count - 1, size - run.stream.directory_size
+                self._drop(run)
+
+    def _ended(self) -> list[ExecRun]:
+        """The ended programs, longest ended first."""
+        return sorted(
+            (run for run in self._execs.values() if run.info.exit is not None), key=_end_of
+        )
 
     def _drop(self, run: ExecRun) -> None:
         run.close()

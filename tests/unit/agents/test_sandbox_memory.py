@@ -9,6 +9,8 @@ from support.agent_host import AgentHostBox
 from support.host_sandboxes import create, get, put, run
 
 from agentbox.agents.runs.capture import IN_MEMORY
+from agentbox.agents.sandboxes.sandbox import KEPT_OUTPUT
+from agentbox.agents.streams.stream_log import files_size
 from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.orchestrator import MAX_OUTPUT
 from agentbox.core.slot_errors import NotFound
@@ -78,6 +80,10 @@ async def test_a_flood_of_output_is_not_held_in_memory(host: AgentHost, box: Age
         assert result.truncated
         assert result.stdout == b"o" * MAX_OUTPUT
         assert result.stderr == b"e" * MAX_OUTPUT
+    stored = files_size(next(box.paths.prefix.rglob(f"streams/{one}/exec")))
+    assert MAX_OUTPUT < stored <= KEPT_OUTPUT
+    (last,) = [one.n for one in (await host.get_sandbox(one)).execs][-1:]
+    assert [item async for item in host.stream_exec(one, last, since=0, follow=False)]
     # A result is there as bytes, in base64, in JSON, and encoded: 1 + 3 * 4/3 times 16 MiB.
     growth = memory(pid, "VmHWM") - before
     assert growth < 2 * 5 * 2 * MAX_OUTPUT, growth // MIB
