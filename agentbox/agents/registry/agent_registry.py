@@ -244,13 +244,14 @@ class AgentRegistry:
     def _on_ended(self, entry: AgentRecord, directory: Path) -> None:
         self.host.denials.discard(entry.agent_id)
         self.runners.pop(entry.agent_id, None)
-        self._start_cleanup(self._clean_up(directory))
+        self.start_cleanup(self._clean_up(directory))
 
     def schedule_drop(self) -> None:
         """`drop_surplus` in the background: what is stored of an ended agent has changed."""
-        self._start_cleanup(self._drop_surplus())
+        self.start_cleanup(self._drop_surplus())
 
-    def _start_cleanup(self, work: Coroutine[Any, Any, None]) -> None:
+    def start_cleanup(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work after the end of an agent, for which `close` waits."""
         cleanup = asyncio.create_task(work)
         self._cleanups.add(cleanup)
         cleanup.add_done_callback(self._cleanups.discard)

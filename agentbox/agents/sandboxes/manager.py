@@ -17,6 +17,7 @@ from agentbox.agents.registry.agent_info import detailed_info
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.agents.registry.listing import select_page
+from agentbox.agents.registry.sandbox_events import sandbox_created, sandbox_ended
 from agentbox.agents.runs.agent_runner import AgentRunner
 from agentbox.agents.sandboxes.exec_run import ExecRun
 from agentbox.agents.sandboxes.files import SandboxFiles
@@ -56,9 +57,15 @@ class SandboxManager:
             labels=sandbox.labels,
             limits=replace(sandbox.limits or DEFAULT, wall_seconds=self._ttl(sandbox)),
         )
-        handle = await self._registry.spawn(
-            spec, requester, kind="sandbox", on_created=self._on_created
-        )
+        created: list[AgentRecord] = []  # empty if an earlier request made it
+
+        def on_created(runner: AgentRunner) -> None:
+            created.append(runner.entry)
+            self._on_created(runner)
+
+        handle = await self._registry.spawn(spec, requester, kind="sandbox", on_created=on_created)
+        for entry in created:
+            await self._registry.host.save(entry, sandbox_created(entry))
         return self._describe(self._entry(handle.agent_id))
 
     def page(self, limit: int, cursor: str | None) -> Page[Sandbox]:
@@ -159,11 +166,15 @@ class SandboxManager:
         agent_id, known = runner.entry.agent_id, self._registry.entries
         self._programs = {id: one for id, one in self._programs.items() if id in known}
         programs = self._programs[agent_id] = self._make(runner.entry, runner)
-        runner.done.add_done_callback(lambda _: asyncio.ensure_future(self._close(programs)))
+        runner.done.add_done_callback(
+            lambda _: self._registry.start_cleanup(self._close(runner.entry, programs))
+        )
 
-    async def _close(self, programs: SandboxPrograms) -> None:
+    async def _close(self, entry: AgentRecord, programs: SandboxPrograms) -> None:
         """What its programs left behind counts among the output of ended agents from now on."""
         await programs.close()
+        if entry.over:  # else it was never started
+            await self._registry.host.save(entry, sandbox_ended(entry, programs.started))
         self._registry.schedule_drop()
 
     def _make(self, entry: AgentRecord, runner: AgentRunner | None) -> SandboxPrograms:

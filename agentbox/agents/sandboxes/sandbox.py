@@ -5,10 +5,12 @@ import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.sandbox_events import argv_digest, sandbox_exec
 from agentbox.agents.review.branch import WORK
 from agentbox.agents.review.reviews import uses_branch
 from agentbox.agents.runs.agent_runner import AgentRunner
@@ -55,6 +57,11 @@ class SandboxPrograms:
         for n in sorted(numbers):
             if (run := ExecRun.recover(self._directory / str(n))) is not None:
                 self._execs[n] = run
+
+    @property
+    def started(self) -> int:
+        """The number of the last program."""
+        return self._last
 
     def infos(self) -> tuple[ExecInfo, ...]:
         """By number."""
@@ -115,7 +122,7 @@ class SandboxPrograms:
             run.feed(stdin, keep_open=interactive)
         task = asyncio.create_task(run.run(timeout_s, self._host.config.grace_seconds))
         self._tasks.add(task)
-        task.add_done_callback(self._on_end)
+        task.add_done_callback(partial(self._on_end, run, argv_digest(argv)))
         return run
 
     def signal(self, n: int, number: int) -> None:
@@ -179,9 +186,10 @@ class SandboxPrograms:
                 cap=cap,
             )
 
-    def _on_end(self, task: "asyncio.Task[None]") -> None:
+    def _on_end(self, run: ExecRun, digest: str, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         task.result()
+        self._host.save_soon(self._entry, sandbox_exec(self._entry, run.info, digest))
         self.drop_surplus()
         lingering = [run for run in self._ended() if run.has_open_pipes]
         for run in lingering[: -self._host.config.sandboxes.max_exec]:

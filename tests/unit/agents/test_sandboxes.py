@@ -245,6 +245,22 @@ async def test_what_a_program_leaves_behind_runs_on(host: AgentHost) -> None:
     await host.end_sandbox(one, grace_s=1)
 
 
+async def recorded(host: AgentHost) -> list[tuple[str, str | None]]:
+    """Events of sandboxes, with the reason of an end, once the last has ended."""
+    found: list[tuple[str, str | None]] = []
+    position = 0
+    while not found or found[-1][0] != "sandbox.ended":
+        events = await host.read_record(position, wait_s=5)
+        assert events
+        position = events[-1].seq
+        found += [
+            (event.type, event.data.get("reason"))
+            for event in events
+            if event.type.startswith("sandbox.")
+        ]
+    return found
+
+
 async def test_a_killed_host_loses_the_sandbox_as_it_loses_agents(tmp_path: Path) -> None:
     """No process is left; the branch is sealed; calls say that it is over."""
     box = AgentHostBox(tmp_path)
@@ -274,5 +290,10 @@ async def test_a_killed_host_loses_the_sandbox_as_it_loses_agents(tmp_path: Path
                 assert (review.agent_id, review.added) == (one, 1)
                 with pytest.raises(SandboxOver):
                     await run(host, one, "true")
+                assert await recorded(host) == [
+                    ("sandbox.created", None),
+                    ("sandbox.exec", None),
+                    ("sandbox.ended", "lost"),
+                ]
     finally:
         box.stop()
