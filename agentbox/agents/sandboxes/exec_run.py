@@ -48,6 +48,7 @@ class ExecRun:
         self.stdin: Stdin | None = None
         self.is_interactive = False  # clients may write to its stdin
         self._capture = OutputCapture(max_output, directory)
+        self._has_directory = False
         self._stored_size = 0  # bytes of the result, once that is stored
         self.waiting = 0  # callers that will read its result
         self._process: ProgramProcess | None = None
@@ -165,6 +166,11 @@ class ExecRun:
         return self.info.exit is None or self.waiting > 0
 
     @property
+    def stored_bytes(self) -> int:
+        """Of its output, on disk."""
+        return self.stream.size + self.result_size
+
+    @property
     def result_size(self) -> int:
         """Bytes of output in the result."""
         return max(self._stored_size, self._capture.size)
@@ -234,7 +240,9 @@ class ExecRun:
             for kind, data in zip(_OUTPUT, capture.in_memory, strict=True):
                 record[kind] = None if data is None else base64.b64encode(data).decode()
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._has_directory:
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._has_directory = True
             replace_json(directory / _RECORD, record, mode=0o600, durable=False)
         except OSError as error:
             self._is_unsaved = True

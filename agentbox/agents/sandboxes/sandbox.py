@@ -2,14 +2,16 @@
 
 import asyncio
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.registry.sandbox_events import argv_digest, sandbox_exec
 from agentbox.agents.review.branch import WORK
 from agentbox.agents.review.reviews import uses_branch
@@ -31,6 +33,9 @@ from agentbox.sandbox.report import report
 # What is kept of ended programs: so many, and bytes of their output.
 KEPT_EXECS, KEPT_OUTPUT = 32, 64 << 20
 _MAX_SHOWN, _MAX_WORDS = 1024, 64  # characters of a word, and words, of a command in its record
+# Seconds from the end of a program to its event: those of several are saved together, since a save
+# costs as much as a program. A killed agent-host loses them.
+_DELAY = 0.25
 _MAX_UPLOADS = 8  # files that wait for their last part
 
 
@@ -47,6 +52,10 @@ class SandboxPrograms:
         self._last = 0
         self._requests: dict[tuple[str, str], int] = {}  # number by principal and request id
         self._tasks: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
+        self._events: list[LifecycleEvent] = []  # not saved yet
+        self._dropped: list[Path] = []  # directories, not removed yet
+        self._timer: asyncio.TimerHandle | None = None
         self._confinements = ProgramConfinements()
 
     def recover(self) -> None:
@@ -163,8 +172,31 @@ class SandboxPrograms:
         for run in self._execs.values():
             run.close()
         self._runner = None
+        self._follow_up()
+        while self._background:
+            await asyncio.wait(self._background)
         shutil.rmtree(self._directory.parent / "uploads", ignore_errors=True)
         self._stream.recount()
+
+    def _schedule_follow_up(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_DELAY, self._follow_up)
+
+    def _follow_up(self) -> None:
+        """What need not be done before the next program starts, for several of them together."""
+        self._timer = None
+        events, self._events = self._events, []
+        if events:
+            self._start(self._host.save_all((), events))
+        dropped, self._dropped = self._dropped, []
+        if dropped:
+            self._start(asyncio.to_thread(_remove, dropped))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """In the background; `close` waits for it."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def over(self) -> SandboxOver:
         """The error of a call that needs a running sandbox."""
@@ -189,7 +221,8 @@ class SandboxPrograms:
     def _on_end(self, run: ExecRun, digest: str, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         task.result()
-        self._host.save_soon(self._entry, sandbox_exec(self._entry, run.info, digest))
+        self._events.append(sandbox_exec(self._entry, run.info, digest))
+        self._schedule_follow_up()
         self.drop_surplus()
         lingering = [run for run in self._ended() if run.has_open_pipes]
         for run in lingering[: -self._host.config.sandboxes.max_exec]:
@@ -213,14 +246,18 @@ class SandboxPrograms:
 
     def drop_surplus(self) -> None:
         """Drops the oldest ended programs with their output, but for what a caller waits for."""
-        ended = self._ended()
-        count, size = len(ended), sum(run.stream.directory_size for run in ended)
-        for run in ended:
+        count, size = 0, 0
+        for run in self._execs.values():
+            if run.info.exit is not None:
+                count, size = count + 1, size + run.stored_bytes
+        if count <= KEPT_EXECS and size <= KEPT_OUTPUT:
+            return
+        for run in self._ended():
+            if not run.is_needed:
+                count, size = count - 1, size - run.stored_bytes
+                self._drop(run)
             if count <= KEPT_EXECS and size <= KEPT_OUTPUT:
                 return
-            if not run.is_needed:
-                count, size = count - 1, size - run.stream.directory_size
-                self._drop(run)
 
     def _ended(self) -> list[ExecRun]:
         """The ended programs, longest ended first."""
@@ -232,7 +269,13 @@ class SandboxPrograms:
         run.close()
         del self._execs[run.info.n]
         self._requests = {key: n for key, n in self._requests.items() if n != run.info.n}
-        shutil.rmtree(run.stream.directory, ignore_errors=True)
+        self._dropped.append(run.stream.directory)
+        self._schedule_follow_up()
+
+
+def _remove(directories: Iterable[Path]) -> None:
+    for directory in directories:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _end_of(run: ExecRun) -> datetime:

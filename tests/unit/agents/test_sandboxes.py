@@ -245,19 +245,18 @@ async def test_what_a_program_leaves_behind_runs_on(host: AgentHost) -> None:
     await host.end_sandbox(one, grace_s=1)
 
 
-async def recorded(host: AgentHost) -> list[tuple[str, str | None]]:
-    """Events of sandboxes, with the reason of an end, once the last has ended."""
+async def recorded(host: AgentHost, last: str) -> list[tuple[str, str | None]]:
+    """Events of sandboxes, with the reason of an end, once the last is of that type. None of them
+    is acknowledged."""
     found: list[tuple[str, str | None]] = []
-    position = 0
-    while not found or found[-1][0] != "sandbox.ended":
-        events = await host.read_record(position, wait_s=5)
-        assert events
-        position = events[-1].seq
-        found += [
-            (event.type, event.data.get("reason"))
-            for event in events
-            if event.type.startswith("sandbox.")
-        ]
+    async with asyncio.timeout(10):
+        while not found or found[-1][0] != last:
+            await asyncio.sleep(0.02)
+            found = [
+                (event.type, event.data.get("reason"))
+                for event in await host.read_record(0, wait_s=5)
+                if event.type.startswith("sandbox.")
+            ]
     return found
 
 
@@ -273,6 +272,7 @@ async def test_a_killed_host_loses_the_sandbox_as_it_loses_agents(tmp_path: Path
                 await sh(host, one, "echo x > made; setsid sleep 1000 &")
                 running = await run(host, one, "sleep", "1000", detach=True)
                 pid = (await host.get_sandbox(one)).execs[-1].pid
+                await recorded(host, "sandbox.exec")
         assert pid
         assert running.exit is None
         box.kill()
@@ -290,7 +290,7 @@ async def test_a_killed_host_loses_the_sandbox_as_it_loses_agents(tmp_path: Path
                 assert (review.agent_id, review.added) == (one, 1)
                 with pytest.raises(SandboxOver):
                     await run(host, one, "true")
-                assert await recorded(host) == [
+                assert await recorded(host, "sandbox.ended") == [
                     ("sandbox.created", None),
                     ("sandbox.exec", None),
                     ("sandbox.ended", "lost"),
