@@ -339,6 +339,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
         RequestLine("list_tokens", "GET", "/v1/tokens", (), False, "list_tokens", True),
         RequestLine("create_token", "POST", "/v1/tokens", (), False, "create", False),
         RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),
+        RequestLine("revoke_own_token", "DELETE", "/v1/token", (), False, "revoke_self", False),
         RequestLine("mesh_register", "POST", "/v1/register", (), False, "register", False),
         RequestLine("mesh_heartbeat", "POST", "/v1/heartbeat", (), False, "heartbeat", False),
         RequestLine("mesh_deregister", "POST", "/v1/deregister", (), False, "deregister", False),

@@ -74,6 +74,8 @@ class TokenEndpoints(Protocol):
 
     async def revoke(self, id: Id) -> None: ...
 
+    async def revoke_self(self) -> None: ...
+
 
 RECORDS: Mapping[str, type[Record]] = {
     kind.__name__: kind for kind in (NewToken, Token, CreatedToken, Tokens)

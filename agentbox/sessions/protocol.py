@@ -1,4 +1,4 @@
-"""The Agent Client Protocol, version 1, as its published schema has it: the file below is the schema
+"""The Agent Client Protocol, version 1, as its published schema has it: the file is the schema
 v1 of the npm package @agentclientprotocol/sdk 2.4.0 (Apache-2.0), without its white space.
 
 What the schema knows is checked; what it does not know, an update of another kind, a method of an

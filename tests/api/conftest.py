@@ -1,15 +1,17 @@
 """One real API (and agent-host) for the tests of a module; a test that breaks it starts its own."""
 
 import shutil
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from support.api_box import ApiBox
+from support.api_box import TOKEN, ApiBox
 
 from agentbox.client import BoxClient
+from agentbox.host.engines.state import BoxRecord, BoxState
 
 
 @pytest.fixture(scope="module")
@@ -49,3 +51,21 @@ def own_box() -> Iterator[Callable[..., ApiBox]]:
         running.__exit__(None, None, None)
     for folder in folders:
         shutil.rmtree(folder)
+
+
+@pytest.fixture
+def mcp_command(
+    box: ApiBox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., list[str]]:
+    """The words of `agentbox mcp` for the running box."""
+    name = "mcp-of-a-test"
+    manifest = tmp_path / "agentbox.toml"
+    manifest.write_text(f'[meta]\nschema_version = 1\nname = "{name}"\n')
+    state = BoxState(tmp_path / "state" / name)
+    state.make()
+    folder = str(state.compose_dir)
+    state.save_record(BoxRecord(engine="docker", name=name, api_url=box.url, folder=folder))
+    state.token_file.write_text(TOKEN)
+    monkeypatch.setenv("AGENTBOX_STATE_DIR", str(tmp_path / "state"))
+    words = [sys.executable, "-m", "agentbox", "--manifest", str(manifest), "mcp"]
+    return lambda *options: [*words, *options]

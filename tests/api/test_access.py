@@ -14,7 +14,14 @@ from agentbox.contracts.routes.route import Route
 
 CLOSED = [route for route in ROUTES if route.scope]
 CORE = "a-per-boot-token"
-NEVER_CORE = {"admin", "reviews:write", "approvals:write", "mesh:admin", "mesh:session"}
+NEVER_CORE = {
+    "admin",
+    "reviews:write",
+    "approvals:write",
+    "mesh:admin",
+    "mesh:session",
+    "token:self",
+}
 
 
 def name_of(route: Route) -> str:

@@ -79,6 +79,10 @@ def test_what_was_not_committed(box: ApiBox, client: BoxClient) -> None:
     assert refusal.returncode == 1
     assert b"tip-differs: 3 paths not as in the last commit" in refusal.stderr
     assert b"not committed: link: untracked\n" in refusal.stdout
+    for signed in (False, True):
+        options = TakeOptions(branch="w", with_rest=False, signed=signed)
+        with pytest.raises(AgentboxError, match="3 paths not as in the last commit"):
+            take_commits(client, summary, box.paths.workspace, options)
     body = {"digest": summary.digest, "tip": summary.tip, "ref": "refs/heads/x"}
     error = refused(lambda: client.reviews.taken(agent, **body))
     assert (error.status, error.code, sorted(error.problem["paths"])) == (

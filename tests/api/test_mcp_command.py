@@ -5,10 +5,8 @@ import json
 import os
 import re
 import subprocess
-import sys
 import tomllib
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import httpx2
 import pytest
@@ -16,37 +14,14 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolResult, ElicitRequestParams, ElicitResult, TextContent
-from support.api_box import TOKEN, ApiBox
+from support.api_box import ApiBox
 from support.ports import free_port
 
 from agentbox.client import BoxClient
-from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.host.mcp.access import SCOPES, TOKEN_NAME
 
 ESCAPES = "\x1b]52;c;ZXZpbA==\x07 \u202e"
 CLEAR = "import sys; sys.stdout.write(" + repr(ESCAPES) + ")"
-
-
-@pytest.fixture
-def command(box: ApiBox, tmp_path: Path) -> Iterator[Callable[..., list[str]]]:
-    """The words of `agentbox mcp` for the running box."""
-    manifest = tmp_path / "agentbox.toml"
-    manifest.write_text('[meta]\nschema_version = 1\nname = "mcp-of-a-test"\n')
-    state = BoxState(tmp_path / "state" / "mcp-of-a-test")
-    state.make()
-    folder = str(state.compose_dir)
-    state.save_record(
-        BoxRecord(engine="docker", name="mcp-of-a-test", api_url=box.url, folder=folder)
-    )
-    state.token_file.write_text(TOKEN)
-    before = os.environ.get("AGENTBOX_STATE_DIR")
-    os.environ["AGENTBOX_STATE_DIR"] = str(tmp_path / "state")
-    yield lambda *given: [
-        sys.executable, "-m", "agentbox", "--manifest", str(manifest), "mcp", *given
-    ]  # fmt: skip
-    del os.environ["AGENTBOX_STATE_DIR"]
-    if before is not None:
-        os.environ["AGENTBOX_STATE_DIR"] = before
 
 
 def server(words: list[str]) -> StdioServerParameters:
@@ -66,9 +41,9 @@ def data(result: CallToolResult) -> object:
     return json.loads(found[2])
 
 
-async def test_a_program_is_run_and_reviewed(command: Callable[..., list[str]]) -> None:
+async def test_a_program_is_run_and_reviewed(mcp_command: Callable[..., list[str]]) -> None:
     """Its output and exit code, what it changed, and that nobody but a person can take it."""
-    async with Client(server(command())) as client:
+    async with Client(server(mcp_command())) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert "review_commit" not in tools
         assert all(re.fullmatch(r"[a-z_]{1,64}", name) for name in tools)
@@ -86,9 +61,9 @@ async def test_a_program_is_run_and_reviewed(command: Callable[..., list[str]]) 
         assert agent[1] in text(listed)
 
 
-async def test_tasks_and_records(command: Callable[..., list[str]], client: BoxClient) -> None:
+async def test_tasks_and_records(mcp_command: Callable[..., list[str]], client: BoxClient) -> None:
     """A task in the background, a bead, and errors of the box in its own words."""
-    async with Client(server(command())) as mcp:
+    async with Client(server(mcp_command())) as mcp:
         submitted = data(await mcp.call_tool("task_submit", {"command": ["echo", "later"]}))
         assert isinstance(submitted, dict)
         task_id = submitted["task_id"]
@@ -117,9 +92,9 @@ async def test_tasks_and_records(command: Callable[..., list[str]], client: BoxC
         assert "give `command`" in text(nothing)
 
 
-async def test_programs_share_a_sandbox(command: Callable[..., list[str]]) -> None:
+async def test_programs_share_a_sandbox(mcp_command: Callable[..., list[str]]) -> None:
     """A file that one call writes is there for the next, and for the review at the end."""
-    async with Client(server(command())) as client:
+    async with Client(server(mcp_command())) as client:
         made = data(await client.call_tool("sandbox_create", {}))
         assert isinstance(made, dict)
         here = {"sandbox_id": made["sandbox_id"]}
@@ -143,9 +118,9 @@ async def test_programs_share_a_sandbox(command: Callable[..., list[str]]) -> No
         assert "a.txt" in text(shown)
 
 
-async def test_output_of_a_program_is_data(command: Callable[..., list[str]]) -> None:
+async def test_output_of_a_program_is_data(mcp_command: Callable[..., list[str]]) -> None:
     """It cannot end its mark, and no escape of a terminal is left in it."""
-    async with Client(server(command())) as client:
+    async with Client(server(mcp_command())) as client:
         ran = await client.call_tool("run", {"command": ["python3", "-c", CLEAR]})
         assert "\x1b" not in text(ran)
         assert "\u202e" not in text(ran)
@@ -156,10 +131,10 @@ async def test_output_of_a_program_is_data(command: Callable[..., list[str]]) ->
 
 
 async def test_its_token_is_weak_and_ends_with_it(
-    command: Callable[..., list[str]], client: BoxClient
+    mcp_command: Callable[..., list[str]], client: BoxClient
 ) -> None:
     """Neither admin nor decisions; revoked when the client has gone."""
-    async with Client(server(command())) as mcp:
+    async with Client(server(mcp_command())) as mcp:
         await mcp.list_tools()
         (token,) = [row for row in client.tokens.list().items if row.name == TOKEN_NAME]
         assert set(token.scopes) == set(SCOPES)
@@ -169,7 +144,7 @@ async def test_its_token_is_weak_and_ends_with_it(
 
 @pytest.mark.parametrize("mode", ["auto", "legacy"])
 async def test_a_review_is_committed_by_a_person(
-    command: Callable[..., list[str]], box: ApiBox, mode: str
+    mcp_command: Callable[..., list[str]], box: ApiBox, mode: str
 ) -> None:
     """The form shows the digest; who declines, and a client without forms, commits nothing."""
     name = f"{mode}.txt"
@@ -184,7 +159,7 @@ async def test_a_review_is_committed_by_a_person(
             content={"commit": True} if action == "accept" else None,
         )
 
-    words = command("--allow", "review-commit")
+    words = mcp_command("--allow", "review-commit")
     async with Client(server(words), elicitation_callback=answer, mode=mode) as client:  # type: ignore[arg-type]
         ran = await client.call_tool("run", {"command": ["sh", "-c", f"echo new > {name}"]})
         agent = re.search(r"Agent (\S+):", text(ran))
@@ -226,11 +201,11 @@ async def answered(client: httpx2.AsyncClient, url: str) -> httpx2.Response:
                 await asyncio.sleep(0.01)
 
 
-async def test_over_http_it_wants_its_token(command: Callable[..., list[str]]) -> None:
+async def test_over_http_it_wants_its_token(mcp_command: Callable[..., list[str]]) -> None:
     """On loopback; a page of another origin and a caller without the token are refused."""
     port = free_port()
     with subprocess.Popen(
-        command("--http", str(port)), stderr=subprocess.PIPE, text=True
+        mcp_command("--http", str(port)), stderr=subprocess.PIPE, text=True
     ) as process:
         try:
             assert process.stderr is not None
@@ -253,9 +228,11 @@ async def test_over_http_it_wants_its_token(command: Callable[..., list[str]]) -
 
 
 @pytest.mark.parametrize("client", ["claude-desktop", "claude-code", "cursor", "gemini", "codex"])
-def test_the_entry_of_a_client_starts_it(command: Callable[..., list[str]], client: str) -> None:
+def test_the_entry_of_a_client_starts_it(
+    mcp_command: Callable[..., list[str]], client: str
+) -> None:
     """The text is in the client's own format, and names this checkout and manifest."""
-    words = command("config", client)
+    words = mcp_command("config", client)
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     if client == "codex":
         entry = tomllib.loads(done.stdout)["mcp_servers"]["agentbox"]

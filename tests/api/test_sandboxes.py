@@ -57,6 +57,55 @@ def test_from_create_to_review(client: BoxClient, box: ApiBox) -> None:
     (box.paths.workspace / "old").unlink()
 
 
+def test_it_is_in_the_journal(client: BoxClient, box: ApiBox) -> None:
+    """Its creation, each program and its end, with the ids of its run. Of a command the name of the
+    program, escaped and bounded, and the digest of all words, which may be secrets."""
+    made = client.tokens.create("maker", scopes=["agents:read", "agents:write"])
+    with box.client(made.value) as maker:
+        one = maker.sandboxes.create("lab", request_id="journal").sandbox_id
+        maker.sandboxes.create("lab", request_id="journal")
+    words = ["sh", "-c", "sleep 0.2; exit 3", "a-secret"]
+    client.sandboxes.exec(one, words)
+    client.sandboxes.exec(one, ["\x1b[2J" * 100])
+    client.sandboxes.exec(one, ["sleep", "60"], detach=True)
+    client.sandboxes.end(one, grace_s=0)
+    read = {"agent_id": one, "types": "sandbox.*", "limit": 100}
+    events = until(
+        lambda: (
+            (found := client.call("read_events", query=read)["events"])
+            and found[-1]["type"] == "sandbox.ended"
+            and found
+        )
+    )
+    first, *execs, last = [
+        {name: value for name, value in event["data"].items() if name != "at"} for event in events
+    ]
+    assert [event["type"] for event in events[1:-1]] == ["sandbox.exec"] * 3
+    assert first == {
+        "name": "lab",
+        "profile": "sandboxed",
+        "by": "urn:agentbox:token:maker",
+        "ttl_s": 3600,
+    }
+    shell, missing, sleeper = execs
+    assert shell["program"] == "sh"
+    assert (
+        shell["argv_sha256"]
+        == hashlib.sha256(b"\0".join(map(str.encode, [*words, ""]))).hexdigest()
+    )
+    assert shell["exit"] == {"code": 3, "signal": None, "reason": "exit"}
+    assert 200 <= shell["ms"] < 20_000
+    assert missing["program"].startswith("\\x1b[2J")
+    assert len(missing["program"]) == 256
+    assert (missing["n"], missing["exit"]["reason"]) == (2, "not-started")
+    assert sleeper["exit"]["reason"] == "sandbox-over"
+    assert last == {"name": "lab", "reason": "terminated", "programs": 3}
+    assert "a-secret" not in str(events)
+    own = client.call("read_events", query={**read, "types": "agent.started"})["events"][0]
+    for event in events:
+        assert (event["session_id"], event["trace_id"]) == (own["session_id"], own["trace_id"])
+
+
 def test_a_detached_program(client: BoxClient) -> None:
     """It is followed while it runs, and signalled."""
     one = client.sandboxes.create("lab").sandbox_id
@@ -131,6 +180,19 @@ def test_scopes(client: BoxClient, box: ApiBox) -> None:
         assert code_of(lambda: reader.sandboxes.end(one))[0] == 403
         assert code_of(lambda: reader.sandbox_files.write(one, "tmp/x", b""))[0] == 403
         assert code_of(lambda: reader.sandbox_files.read(one, "tmp/x"))[0] == 404
+
+
+def test_an_idempotency_key_is_the_token_s_own(client: BoxClient, box: ApiBox) -> None:
+    """Another token with the same key gets a program and a sandbox of its own."""
+    made = client.tokens.create("other", scopes=["agents:read", "agents:write"])
+    one = client.sandboxes.create("lab", request_id="same").sandbox_id
+    mine = client.sandboxes.exec(one, ["echo", "mine"], request_id="same")
+    with box.client(made.value) as other:
+        theirs = other.sandboxes.exec(one, ["echo", "theirs"], request_id="same")
+        sandbox = other.sandboxes.create("lab", request_id="same").sandbox_id
+    assert (mine.stdout, theirs.stdout, theirs.n) == (b"mine\n", b"theirs\n", 2)
+    assert sandbox != one
+    assert client.sandboxes.create("lab", request_id="same").sandbox_id == one
 
 
 def test_a_killed_api_loses_no_program_and_no_byte(own_box: Callable[..., ApiBox]) -> None:

@@ -108,6 +108,27 @@ def test_a_revoked_token_is_refused_at_once(
     assert made["id"] not in [item["id"] for item in client.call("list_tokens")["items"]]
 
 
+def test_a_token_revokes_itself(
+    box: ApiBox,
+    client: BoxClient,
+    make: Callable[..., Any],
+    holder: Callable[..., BoxClient],
+) -> None:
+    """It needs no scope, and reaches no other; the operator's own has no record to revoke."""
+    made, other = make("beads:read"), holder("beads:read")
+    with box.client(made["value"]) as own:
+        own.tokens.revoke_self()
+        assert refused(lambda: own.call("list_beads"))[:2] == (401, "unauthenticated")
+        assert refused(own.tokens.revoke_self)[0] == 401
+    other.call("list_beads")
+    assert made["id"] not in [item["id"] for item in client.call("list_tokens")["items"]]
+    assert refused(client.tokens.revoke_self)[0] == 403
+    query = {"limit": 1000, "types": "token.revoked"}
+    told = [event["data"] for event in client.call("read_events", query=query)["events"]]
+    (by,) = [data["by"] for data in told if data["id"] == made["id"]]
+    assert by == f"urn:agentbox:token:{made['name']}"
+
+
 def status_of(client: BoxClient) -> int:
     """Of a call that the token's scopes allow."""
     return client.send(build_call("list_beads"), accepted=(401,)).status_code

@@ -9,7 +9,7 @@ It is an approximation: data that another file composes is not seen.
 import ast
 import re
 from collections.abc import Collection, Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, TypeGuard
 
 from frozen import code, sources
 
@@ -28,10 +28,13 @@ def types(others: Collection[str]) -> dict[str, str]:
             continue
         functions = {node.name: node for node in nodes if isinstance(node, _Function)}
         logged = {id(below) for node in nodes if _logs(node) for below in ast.walk(node)}
+        recorded = {id(one) for node in nodes if _records(node) for one in node.args}
         owners = {id(below): node for node in functions.values() for below in ast.walk(node)}
         for node in typed:
             for name in (
-                text for text in _texts(node) if text not in others and id(node) not in logged
+                text
+                for text in _texts(node)
+                if (text not in others or id(node) in recorded) and id(node) not in logged
             ):
                 owner = owners.get(id(node))
                 members = (
@@ -41,6 +44,11 @@ def types(others: Collection[str]) -> dict[str, str]:
                 )
                 found.setdefault(name, set()).update(members)
     return {name: ", ".join(sorted(members)) for name, members in found.items()}
+
+
+def _records(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether a type is the argument of this call, whatever else has its name."""
+    return isinstance(node, ast.Call) and _name_of(node) == "LifecycleEvent"
 
 
 def _handed(

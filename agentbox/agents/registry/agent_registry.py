@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -291,7 +291,15 @@ class AgentRegistry:
         self.runners.pop(entry.agent_id, None)
         if not entry.over:  # suspended: its directories stay
             return
-        cleanup = asyncio.create_task(self._clean_up(directory))
+        self.start_cleanup(self._clean_up(directory))
+
+    def schedule_drop(self) -> None:
+        """`drop_surplus` in the background: what is stored of an ended agent has changed."""
+        self.start_cleanup(self._drop_surplus())
+
+    def start_cleanup(self, work: Coroutine[Any, Any, None]) -> None:
+        """Work after the end of an agent, for which `close` waits."""
+        cleanup = asyncio.create_task(work)
         self._cleanups.add(cleanup)
         cleanup.add_done_callback(self._cleanups.discard)
 
@@ -303,6 +311,9 @@ class AgentRegistry:
             log.warning(
                 "cannot remove a private directory", directory=str(directory), reason=error.strerror
             )
+        await self._drop_surplus()
+
+    async def _drop_surplus(self) -> None:
         surplus = list(surplus_agents(self.host, self.streams))
         for agent_id in surplus:
             del self.entries[agent_id]

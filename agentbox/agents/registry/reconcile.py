@@ -5,12 +5,14 @@ import json
 import secrets
 import time
 from collections.abc import Iterable
+from functools import partial
 
 import structlog
 
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.agent_registry import AgentRegistry
+from agentbox.agents.registry.sandbox_events import sandbox_ended
 from agentbox.agents.registry.store import AgentStore
 from agentbox.agents.runs import exits, home
 from agentbox.agents.streams.reader import ItemReader
@@ -87,6 +89,13 @@ def resume_agents(registry: AgentRegistry) -> None:
             entry.stop_requested or not registry.host.authorizations.has_all_ancestors(entry)
         )
         registry.resume(entry)
+        if entry.kind == "sandbox":
+            runner = registry.runners[entry.agent_id]
+            runner.done.add_done_callback(partial(_on_sandbox_ended, registry, entry))
+
+
+def _on_sandbox_ended(registry: AgentRegistry, entry: AgentRecord, _: object) -> None:
+    registry.start_cleanup(registry.host.save(entry, sandbox_ended(entry, None)))
 
 
 def _recorded_exit(stream: StreamLog, entry: AgentRecord) -> ExitRecord | None:

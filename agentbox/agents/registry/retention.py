@@ -1,4 +1,5 @@
-"""Which agents that have ended are kept, with their output."""
+"""Which agents that have ended are kept, with their output: their streams and results, and the
+programs of sandboxes."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -10,7 +11,7 @@ from agentbox.agents.streams.stream_log import StreamLog
 
 def surplus_agents(host: HostState, streams: Mapping[str, StreamLog]) -> Iterable[str]:
     """Ids of ended agents beyond the retention limits, longest ended first, however long they ran.
-    Ancestors of running agents are kept."""
+    Ancestors of running agents are kept, and those whose result a caller will read."""
     needed = {
         agent.agent_id
         for entry in host.entries.values()
@@ -18,10 +19,12 @@ def surplus_agents(host: HostState, streams: Mapping[str, StreamLog]) -> Iterabl
         for agent in host.authorizations.ancestors(entry)
     }
     ended = [
-        agent for agent in host.entries.values() if agent.over and agent.agent_id not in needed
+        agent
+        for agent in host.entries.values()
+        if agent.over and agent.agent_id not in needed and not streams[agent.agent_id].waiting
     ]
     rows = [
-        (agent.agent_id, streams[agent.agent_id].size, agent.spec_size)
+        (agent.agent_id, streams[agent.agent_id].directory_size, agent.spec_size)
         for agent in sorted(ended, key=_ended_at)
     ]
     return select_surplus(rows, host.config)

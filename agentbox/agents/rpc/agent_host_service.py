@@ -33,11 +33,13 @@ from agentbox.contracts.sandboxes import (
     SessionSandbox,
 )
 from agentbox.core.records.page import Page
+from agentbox.core.rpc.session import hold_until_reply
 from agentbox.core.slot_errors import PermissionDenied
 from agentbox.policy.patterns.scopes import Scope
 
 _Document = Mapping[str, Any]
 _RECORD_LIMIT = 1000
+_LARGE_RESULT = 256 << 10  # bytes of output
 _MAX_WAIT = 60.0  # seconds of one call that waits
 
 
@@ -48,6 +50,7 @@ class AgentHostService:
         self, host: HostState, canaries: SandboxCanaryRunner, sandboxes: SandboxManager
     ) -> None:
         self._host, self._canaries, self._sandboxes = host, canaries, sandboxes
+        self._large_results = asyncio.Lock()
 
     async def list_reviews(self) -> list[_Document]:
         summaries = self._host.reviews.page()
@@ -191,10 +194,11 @@ class AgentHostService:
         max_output: int,
         detach: bool,
     ) -> ExecResult:
-        return await self._sandboxes.exec(
+        """Large results are read and sent one after another."""
+        running = self._sandboxes.exec(
             sandbox_id,
             argv,
-            request_id=request_id,
+            requester=make_requester(request_id),
             cwd=cwd,
             env=env or {},
             stdin=stdin,
@@ -203,6 +207,10 @@ class AgentHostService:
             max_output=max_output,
             detach=detach,
         )
+        async with running as run:
+            if run.result_size > _LARGE_RESULT:
+                await hold_until_reply(self._large_results)
+            return run.result()
 
     async def signal_exec(self, sandbox_id: str, n: int, signal: Signal) -> None:
         self._sandboxes.signal(sandbox_id, n, signal)

@@ -50,7 +50,7 @@ class OneShotRuns:
                     _one_shot_spec(spec, stdin, seconds),
                     requester,
                     stdin,
-                    OutputCapture(max_output),
+                    max_output,
                 )
             )
             self._running[key] = running
@@ -58,13 +58,15 @@ class OneShotRuns:
         return await asyncio.shield(running)
 
     async def _run(
-        self, spec: AgentSpec, requester: Requester, stdin: bytes, capture: OutputCapture
+        self, spec: AgentSpec, requester: Requester, stdin: bytes, max_output: int
     ) -> RunResult:
-        created: list[AgentRunner] = []  # empty if an earlier request started the agent
+        # Empty if an earlier request started the agent.
+        created: list[tuple[AgentRunner, OutputCapture]] = []
 
         def on_created(runner: AgentRunner) -> None:
+            capture = OutputCapture(max_output, runner.stream.directory)
             runner.output.on_output = capture.add
-            created.append(runner)
+            created.append((runner, capture))
 
         handle = await self._registry.spawn(
             spec, requester, once=True, on_created=on_created, stdin=stdin or None
@@ -72,7 +74,8 @@ class OneShotRuns:
         entry = self._registry.get(handle.agent_id)
         if not created:
             return await self._earlier_result(entry, self._registry.runners.get(handle.agent_id))
-        await asyncio.shield(created[0].done)
+        ((runner, capture),) = created
+        await asyncio.shield(runner.done)
         result = RunResult(
             exit=entry.exit or exits.lost_exit(),
             stdout=capture.stdout,
@@ -80,7 +83,9 @@ class OneShotRuns:
             truncated=capture.truncated,
             isolation=entry.isolation,
         )
-        _save_result(created[0].stream, result)
+        _save_result(runner.stream, result)
+        capture.discard()
+        runner.stream.recount()
         return result
 
     async def _earlier_result(self, entry: AgentRecord, runner: AgentRunner | None) -> RunResult:

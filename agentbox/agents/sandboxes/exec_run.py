@@ -1,6 +1,7 @@
 """One program of a sandbox from its request to its exit, with its output."""
 
 import asyncio
+import base64
 import errno
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
@@ -11,7 +12,7 @@ from typing import Any, Self
 import structlog
 
 from agentbox.agents.errors import invalid
-from agentbox.agents.runs.capture import OutputCapture
+from agentbox.agents.runs.capture import OutputCapture, first_bytes
 from agentbox.agents.runs.exits import signal_name
 from agentbox.agents.runs.pump import Pump
 from agentbox.agents.runs.stdin import Stdin, StdinClosed
@@ -27,7 +28,10 @@ from agentbox.sandbox.launcher.program_client import ProgramProcess
 from agentbox.sandbox.spec import ProgramEnded
 
 log = structlog.get_logger()
-_RECORD = "record.json"  # members: info, max_output, result
+# Members: info, max_output; at the end also truncated, size (bytes of the result), stdout and
+# stderr (base64, None if its file has it).
+_RECORD = "record.json"
+_OUTPUT: tuple[StreamKind, ...] = ("stdout", "stderr")
 _MIN_LOG = 4096  # bytes
 # As shells report a program that does not exist, and one that cannot be executed.
 NOT_FOUND, NOT_EXECUTABLE = 127, 126
@@ -53,7 +57,10 @@ class ExecRun:
         self.done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.stdin: Stdin | None = None
         self.is_interactive = False  # clients may write to its stdin
-        self._capture = OutputCapture(0 if held else max_output)
+        self._capture = OutputCapture(0 if held else max_output, directory)
+        self._has_directory = False
+        self._stored_size = 0  # bytes of the result, once that is stored
+        self.waiting = 0  # callers that will read its result
         self._process: ProgramProcess | None = None
         self._pumps: tuple[Pump, ...] = ()
         self._is_late = False  # its time is up
@@ -77,6 +84,7 @@ class ExecRun:
             run._end(_over())
         else:
             stream.close()
+            run._stored_size = int(record.get("size", 0))
             run.done.set_result(None)
         return run
 
@@ -174,17 +182,48 @@ class ExecRun:
         if self._process is not None:
             self._process.forget()
 
+    @property
+    def is_needed(self) -> bool:
+        """Whether it runs, or a caller will read its result."""
+        return self.info.exit is None or self.waiting > 0
+
+    @property
+    def stored_bytes(self) -> int:
+        """Of its output, on disk."""
+        return self.stream.size + self.result_size
+
+    @property
+    def result_size(self) -> int:
+        """Bytes of output in the result."""
+        return max(self._stored_size, self._capture.size)
+
     def result(self) -> ExecResult:
-        """What is known now."""
+        """What is known now. Large output is read from its file."""
         if self.done.done() and not self._is_unsaved:
-            record = read_json(self.stream.directory / _RECORD) or {}
-            return ExecResult.from_wire(record["result"])
+            return self._stored_result()
         return ExecResult(
             n=self.info.n,
             exit=self.info.exit,
             stdout=self._capture.stdout,
             stderr=self._capture.stderr,
             truncated=self._capture.truncated,
+        )
+
+    def _stored_result(self) -> ExecResult:
+        directory = self.stream.directory
+        record = read_json(directory / _RECORD) or {}
+        stdout, stderr = (
+            first_bytes(directory, kind).read_bytes()
+            if (text := record[kind]) is None
+            else base64.b64decode(text)
+            for kind in _OUTPUT
+        )
+        return ExecResult(
+            n=self.info.n,
+            exit=self.info.exit,
+            stdout=stdout,
+            stderr=stderr,
+            truncated=record["truncated"],
         )
 
     def _expire(self, grace: float) -> None:
@@ -210,28 +249,31 @@ class ExecRun:
             self.stream.append_json("exit", self.info.n, end.to_wire())
         except OSError as error:
             log.error("cannot store the end of a program", n=self.info.n, reason=error.strerror)
-        self._save(self.result())
+        self._save(is_end=True)
         self.stream.close()
         self.done.set_result(None)
 
-    def _save(self, result: ExecResult | None = None) -> None:
+    def _save(self, *, is_end: bool = False) -> None:
         """If the disk fails, the result stays in memory, and is lost with this process."""
-        record = {
-            "info": self.info.to_wire(),
-            "max_output": self._max_output,
-            "result": None if result is None else result.to_wire(),
-        }
-        directory = self.stream.directory
+        record = {"info": self.info.to_wire(), "max_output": self._max_output}
+        directory, capture = self.stream.directory, self._capture
+        if is_end:
+            record |= {"truncated": capture.truncated, "size": capture.size}
+            for kind, data in zip(_OUTPUT, capture.in_memory, strict=True):
+                record[kind] = None if data is None else base64.b64encode(data).decode()
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._has_directory:
+                directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self._has_directory = True
             replace_json(directory / _RECORD, record, mode=0o600, durable=False)
         except OSError as error:
             self._is_unsaved = True
             log.error("cannot store a program", n=self.info.n, reason=error.strerror)
             return
         self._is_unsaved = False
-        if result is not None:
-            self._capture = OutputCapture(0)  # it is in the file from now on
+        if is_end:
+            self._stored_size = capture.size
+            self._capture = OutputCapture(0, directory)  # it is in files from now on
 
     async def _feed(self, data: bytes, *, keep_open: bool) -> None:
         if (stdin := self.stdin) is None:

@@ -3,7 +3,8 @@
 import asyncio
 import re
 import signal as signals
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -18,6 +19,7 @@ from agentbox.agents.registry.agent_info import detailed_info
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.agents.registry.listing import select_page
+from agentbox.agents.registry.sandbox_events import sandbox_created, sandbox_ended
 from agentbox.agents.runs.agent_runner import AgentRunner
 from agentbox.agents.sandboxes.exec_run import ExecRun
 from agentbox.agents.sandboxes.files import SandboxFiles
@@ -28,13 +30,13 @@ from agentbox.contracts.orchestrator import (
     DEFAULT,
     MAX_OUTPUT,
     MAX_RUN_SECONDS,
+    AgentKind,
     AgentSpec,
     Signal,
 )
 from agentbox.contracts.sandboxes import (
     MAX_NAME,
     TTL_SECONDS,
-    ExecResult,
     NewSandbox,
     Sandbox,
     SandboxChanges,
@@ -72,19 +74,25 @@ class SandboxManager:
             labels=sandbox.labels,
             limits=replace(sandbox.limits or DEFAULT, wall_seconds=self._ttl(sandbox)),
         )
-        return await self._spawn(spec, requester)
+        return await self._spawn(spec, requester, "sandbox")
 
     async def _create_server(self, sandbox: NewSandbox, requester: Requester) -> Sandbox:
         """The sandbox of an MCP server: its row decides everything but name and labels, and it has
         no end of its own beside `limits.agent_wall_seconds`."""
         row = sandbox.labels.get(SERVER_LABEL, "")
         spec = AgentSpec(name=sandbox.name, agent=f"{PREFIX}{row}", labels=sandbox.labels)
-        return await self._spawn(spec, requester)
+        return await self._spawn(spec, requester, "sandbox")
 
-    async def _spawn(self, spec: AgentSpec, requester: Requester) -> Sandbox:
-        handle = await self._registry.spawn(
-            spec, requester, kind="sandbox", on_created=self._on_created
-        )
+    async def _spawn(self, spec: AgentSpec, requester: Requester, kind: AgentKind) -> Sandbox:
+        created: list[AgentRecord] = []  # empty if an earlier request made it
+
+        def on_created(runner: AgentRunner) -> None:
+            created.append(runner.entry)
+            self._on_created(runner)
+
+        handle = await self._registry.spawn(spec, requester, kind=kind, on_created=on_created)
+        for entry in created:
+            await self._registry.host.save(entry, sandbox_created(entry))
         return self._describe(self._entry(handle.agent_id))
 
     async def create_of_session(self, sandbox: SessionSandbox, requester: Requester) -> Sandbox:
@@ -94,10 +102,7 @@ class SandboxManager:
         spec = AgentSpec(
             name=sandbox.name, agent=sandbox.agent, env=sandbox.env, labels=sandbox.labels
         )
-        handle = await self._registry.spawn(
-            spec, requester, kind="session", on_created=self._on_created
-        )
-        return self._describe(self._entry(handle.agent_id))
+        return await self._spawn(spec, requester, "session")
 
     async def suspend(self, sandbox_id: str, grace_s: float | None) -> Sandbox:
         """Returns when no process of it is left. Raises NotFound, SandboxOver, InvalidTransition,
@@ -171,12 +176,13 @@ class SandboxManager:
         await self._of(sandbox_id).close()
         return self.get(sandbox_id)
 
+    @asynccontextmanager
     async def exec(
         self,
         sandbox_id: str,
         argv: tuple[str, ...],
         *,
-        request_id: str,
+        requester: Requester,
         cwd: str,
         env: Mapping[str, str],
         stdin: bytes | None,
@@ -184,9 +190,10 @@ class SandboxManager:
         timeout_s: float,
         max_output: int,
         detach: bool,
-    ) -> ExecResult:
-        """Runs on if the caller is cancelled. Raises NotFound, SandboxOver, ExecLimit,
-        ValidationError."""
+    ) -> AsyncIterator[ExecRun]:
+        """Once the program has ended, or with `detach` started; a repeated request of the same
+        caller gets the same program. Its result is kept until the context ends. Runs on if the
+        caller is cancelled. Raises NotFound, SandboxOver, ExecLimit, ValidationError."""
         _check_exec(argv, cwd, env, timeout_s, max_output)
         host = self._registry.host
         host.config = host.live_config.apply(host.config)
@@ -194,7 +201,7 @@ class SandboxManager:
         starting = asyncio.create_task(
             programs.exec(
                 argv,
-                request_id=request_id,
+                request=(requester.principal, requester.request_id),
                 cwd=cwd,
                 env=env,
                 stdin=stdin,
@@ -204,9 +211,12 @@ class SandboxManager:
             )
         )
         run = await asyncio.shield(starting)
-        if not detach:
-            await asyncio.shield(run.done)
-        return run.result()
+        with programs.keep(run):
+            if not detach:
+                await asyncio.shield(run.done)
+            yield run
+        if programs.is_over:
+            self._registry.schedule_drop()
 
     def find(self, sandbox_id: str, n: int) -> ExecRun:
         """Raises NotFound."""
@@ -245,12 +255,25 @@ class SandboxManager:
         self._programs = {id: one for id, one in self._programs.items() if id in known}
         self._changing = {id: lock for id, lock in self._changing.items() if id in known}
         programs = self._programs[agent_id] = self._make(runner.entry, runner)
-        runner.done.add_done_callback(lambda _: asyncio.ensure_future(programs.close(runner)))
+        self._follow(runner, programs)
 
     def _on_created_again(self, runner: AgentRunner) -> None:
         programs = self._of(runner.entry.agent_id)
         programs.open(runner)
-        runner.done.add_done_callback(lambda _: asyncio.ensure_future(programs.close(runner)))
+        self._follow(runner, programs)
+
+    def _follow(self, runner: AgentRunner, programs: SandboxPrograms) -> None:
+        runner.done.add_done_callback(
+            lambda _: self._registry.start_cleanup(self._close(runner, programs))
+        )
+
+    async def _close(self, runner: AgentRunner, programs: SandboxPrograms) -> None:
+        """What its programs left behind counts among the output of ended agents from now on."""
+        await programs.close(runner)
+        entry = runner.entry
+        if entry.over:  # else it was never started, or is suspended
+            await self._registry.host.save(entry, sandbox_ended(entry, programs.started))
+        self._registry.schedule_drop()
 
     def _session_entry(self, sandbox_id: str, target: str) -> AgentRecord:
         """Raises NotFound, SandboxOver, InvalidTransition."""
@@ -267,8 +290,8 @@ class SandboxManager:
         return entry
 
     def _make(self, entry: AgentRecord, runner: AgentRunner | None) -> SandboxPrograms:
-        directory = self._registry.streams[entry.agent_id].directory / "exec"
-        return SandboxPrograms(self._registry.host, entry, runner, directory)
+        stream = self._registry.streams[entry.agent_id]
+        return SandboxPrograms(self._registry.host, entry, runner, stream)
 
     def _entry(self, sandbox_id: str) -> AgentRecord:
         entry = self._registry.entries.get(sandbox_id)

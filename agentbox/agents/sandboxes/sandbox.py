@@ -2,17 +2,23 @@
 
 import asyncio
 import shutil
-from collections.abc import Mapping
+from collections.abc import Coroutine, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
+from agentbox.agents.registry.sandbox_events import argv_digest, sandbox_exec
 from agentbox.agents.review.branch import WORK
 from agentbox.agents.review.reviews import uses_branch
 from agentbox.agents.runs.agent_runner import AgentRunner
 from agentbox.agents.sandboxes.exec_run import ExecRun
 from agentbox.agents.sandboxes.program_launch import ProgramConfinements, program_launch
+from agentbox.agents.streams.stream_log import StreamLog
 from agentbox.contracts.sandboxes import ExecInfo
 from agentbox.core import clock
 from agentbox.core.slot_errors import (
@@ -24,25 +30,33 @@ from agentbox.core.slot_errors import (
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.report import report
 
-KEPT_EXECS = 32  # ended programs whose output is kept
+# What is kept of ended programs: so many, and bytes of their output.
+KEPT_EXECS, KEPT_OUTPUT = 32, 64 << 20
 _MAX_SHOWN, _MAX_WORDS = 1024, 64  # characters of a word, and words, of a command in its record
 _HELD_BYTES = 8 << 20
+# Seconds from the end of a program to its event: those of several are saved together, since a save
+# costs as much as a program. A killed agent-host loses them.
+_DELAY = 0.25
 _MAX_UPLOADS = 8  # files that wait for their last part
 
 
 class SandboxPrograms:
-    """`runner` is that of the sandbox while it runs. `directory` has a directory for each
-    program."""
+    """`runner` is that of the sandbox while it runs, `stream` its own. In the directory of that,
+    `exec` has a directory for each program."""
 
     def __init__(
-        self, host: HostState, entry: AgentRecord, runner: AgentRunner | None, directory: Path
+        self, host: HostState, entry: AgentRecord, runner: AgentRunner | None, stream: StreamLog
     ) -> None:
         self._host, self._entry, self._runner = host, entry, runner
-        self._directory = directory
+        self._stream, self._directory = stream, stream.directory / "exec"
         self._execs: dict[int, ExecRun] = {}
         self._last = 0
-        self._requests: dict[str, int] = {}  # number by request id
+        self._requests: dict[tuple[str, str], int] = {}  # number by principal and request id
         self._tasks: set[asyncio.Task[None]] = set()
+        self._background: set[asyncio.Task[None]] = set()
+        self._events: list[LifecycleEvent] = []  # not saved yet
+        self._dropped: list[Path] = []  # directories, not removed yet
+        self._timer: asyncio.TimerHandle | None = None
         self._confinements = ProgramConfinements()
 
     def recover(self) -> None:
@@ -54,6 +68,11 @@ class SandboxPrograms:
             self._last = n
             if (run := ExecRun.recover(self._directory / str(n))) is not None:
                 self._execs[n] = run
+
+    @property
+    def started(self) -> int:
+        """The number of the last program."""
+        return self._last
 
     def infos(self) -> tuple[ExecInfo, ...]:
         """By number."""
@@ -73,7 +92,7 @@ class SandboxPrograms:
         self,
         argv: tuple[str, ...],
         *,
-        request_id: str,
+        request: tuple[str, str],
         cwd: str,
         env: Mapping[str, str],
         stdin: bytes | None,
@@ -81,9 +100,10 @@ class SandboxPrograms:
         timeout_s: float,
         max_output: int,
     ) -> ExecRun:
-        """Returns when the program has started, or could not be started. Repeated calls return the
-        same program. Raises SandboxOver, ExecLimit."""
-        if (known := self._requests.get(request_id)) is not None:
+        """Returns when the program has started, or could not be started. `request`: the principal
+        and its request id; repeated calls return the same program. Raises SandboxOver,
+        ExecLimit."""
+        if (known := self._requests.get(request)) is not None:
             return self._execs[known]
         sandbox = None if self._runner is None else self._runner.sandbox
         if sandbox is None:
@@ -97,7 +117,7 @@ class SandboxPrograms:
             max_output,
             held=self._held_bytes() if interactive else 0,
         )
-        self._requests[request_id], run.is_interactive = n, interactive
+        self._requests[request], run.is_interactive = n, interactive
         try:
             launch = program_launch(
                 sandbox, self._confinements, self._entry, self._host.config, argv, cwd, env
@@ -108,7 +128,7 @@ class SandboxPrograms:
                 )
             )
         except Exception as error:
-            del self._execs[n], self._requests[request_id]
+            del self._execs[n], self._requests[request]
             failure = self.over() if isinstance(error, SpawnFailed) else error
             run.fail(failure)
             raise failure from error
@@ -118,7 +138,7 @@ class SandboxPrograms:
             run.feed(stdin, keep_open=interactive)
         task = asyncio.create_task(run.run(timeout_s, self._host.config.grace_seconds))
         self._tasks.add(task)
-        task.add_done_callback(self._on_end)
+        task.add_done_callback(partial(self._on_end, run, argv_digest(argv)))
         return run
 
     def signal(self, n: int, number: int) -> None:
@@ -166,7 +186,31 @@ class SandboxPrograms:
         for run in self._execs.values():
             run.close()
         self._runner = None
+        self._follow_up()
+        while self._background:
+            await asyncio.wait(self._background)
         shutil.rmtree(self._directory.parent / "uploads", ignore_errors=True)
+        self._stream.recount()
+
+    def _schedule_follow_up(self) -> None:
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(_DELAY, self._follow_up)
+
+    def _follow_up(self) -> None:
+        """What need not be done before the next program starts, for several of them together."""
+        self._timer = None
+        events, self._events = self._events, []
+        if events:
+            self._start(self._host.save_all((), events))
+        dropped, self._dropped = self._dropped, []
+        if dropped:
+            self._start(asyncio.to_thread(_remove, dropped))
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        """In the background; `close` waits for it."""
+        task = asyncio.create_task(work)
+        self._background.add(task)
+        task.add_done_callback(self._background.discard)
 
     def _held_bytes(self) -> int:
         """What is kept of the output of a session's agent for its reader: a whole message, and what
@@ -201,24 +245,64 @@ class SandboxPrograms:
                 cap=cap,
             )
 
-    def _on_end(self, task: "asyncio.Task[None]") -> None:
-        """Drops the oldest ended programs, and the pipes that ended ones have left open."""
+    def _on_end(self, run: ExecRun, digest: str, task: "asyncio.Task[None]") -> None:
         self._tasks.discard(task)
         task.result()
-        ended = sorted(
-            (run for run in self._execs.values() if run.info.exit is not None), key=_end_of
-        )
-        for run in ended[:-KEPT_EXECS]:
-            self._drop(run)
-        lingering = [run for run in ended[-KEPT_EXECS:] if run.has_open_pipes]
+        self._events.append(sandbox_exec(self._entry, run.info, digest))
+        self._schedule_follow_up()
+        self.drop_surplus()
+        lingering = [run for run in self._ended() if run.has_open_pipes]
         for run in lingering[: -self._host.config.sandboxes.max_exec]:
             run.close()
+
+    @contextmanager
+    def keep(self, run: ExecRun) -> Iterator[None]:
+        """Its result is not dropped meanwhile, however many bytes others have, and whether or not
+        the sandbox ends."""
+        run.waiting, self._stream.waiting = run.waiting + 1, self._stream.waiting + 1
+        try:
+            yield
+        finally:
+            run.waiting, self._stream.waiting = run.waiting - 1, self._stream.waiting - 1
+            self.drop_surplus()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the sandbox has ended."""
+        return self._runner is None
+
+    def drop_surplus(self) -> None:
+        """Drops the oldest ended programs with their output, but for what a caller waits for."""
+        count, size = 0, 0
+        for run in self._execs.values():
+            if run.info.exit is not None:
+                count, size = count + 1, size + run.stored_bytes
+        if count <= KEPT_EXECS and size <= KEPT_OUTPUT:
+            return
+        for run in self._ended():
+            if not run.is_needed:
+                count, size = count - 1, size - run.stored_bytes
+                self._drop(run)
+            if count <= KEPT_EXECS and size <= KEPT_OUTPUT:
+                return
+
+    def _ended(self) -> list[ExecRun]:
+        """The ended programs, longest ended first."""
+        return sorted(
+            (run for run in self._execs.values() if run.info.exit is not None), key=_end_of
+        )
 
     def _drop(self, run: ExecRun) -> None:
         run.close()
         del self._execs[run.info.n]
         self._requests = {key: n for key, n in self._requests.items() if n != run.info.n}
-        shutil.rmtree(run.stream.directory, ignore_errors=True)
+        self._dropped.append(run.stream.directory)
+        self._schedule_follow_up()
+
+
+def _remove(directories: Iterable[Path]) -> None:
+    for directory in directories:
+        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _end_of(run: ExecRun) -> datetime:

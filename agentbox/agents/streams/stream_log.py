@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import shutil
 import time
 from collections.abc import Callable, Mapping
@@ -30,10 +31,12 @@ class StreamLog:
             for kind in KINDS
         }
         self.closed = False
+        self.waiting = 0  # callers that will read files in its directory
         self.on_writable: Callable[[], None] | None = (
             None  # called when a full stream may have space again
         )
         self._final_size: int | None = None  # bytes, once closed
+        self._directory_size: int | None = None  # likewise
         self._next = 1
         self._changed = asyncio.Event()
 
@@ -57,6 +60,18 @@ class StreamLog:
         if not self.closed or self._final_size is None:
             self._final_size = sum(kind.size for kind in self.kinds.values())
         return self._final_size
+
+    @property
+    def directory_size(self) -> int:
+        """Bytes of all files in its directory, those of others too; once closed it is counted once,
+        and again after `recount`."""
+        if not self.closed or self._directory_size is None:
+            self._directory_size = files_size(self.directory)
+        return self._directory_size
+
+    def recount(self) -> None:
+        """Others have changed files in its directory."""
+        self._directory_size = None
 
     def append(self, kind: StreamKind, generation: int, data: bytes) -> int:
         """Store one item, wake the readers, and return its cursor. Raises OSError."""
@@ -92,7 +107,7 @@ class StreamLog:
         it."""
         for kind in self.kinds.values():
             kind.close()
-        self.closed, self._final_size = True, None
+        self.closed, self._final_size, self._directory_size = True, None, None
         self._wake_readers()
 
     def reopen(self) -> None:
@@ -113,3 +128,12 @@ class StreamLog:
     def _wake_readers(self) -> None:
         self._changed.set()
         self._changed = asyncio.Event()
+
+
+def files_size(directory: Path) -> int:
+    """Bytes of the files below a directory of this program; 0 if there is none. Raises OSError."""
+    return sum(
+        (Path(root) / name).stat(follow_symlinks=False).st_size
+        for root, _, names in os.walk(directory)
+        for name in names
+    )

@@ -40,6 +40,7 @@ class Caller:
     agent_id: str = ""  # of the agent for which the gateway calls
     session_id: str = ""  # of that agent's run
     trace_id: str = ""
+    token_id: str = ""  # of a named token
     agent_name: str = ""  # its name in [agents]; "" for an ad-hoc program, which gets no beads
 
     @property
@@ -49,12 +50,12 @@ class Caller:
 
     def has_scope(self, scope: str) -> bool:
         """`admin` includes every scope but `core`; `core` all but those for people only.
-        `mesh:session` is never implied.
+        `mesh:session` is never implied; `token:self` is held by named tokens only.
         """
         if scope in self.scopes:
             return True
-        if scope == "mesh:session":
-            return False
+        if scope in ("mesh:session", "token:self"):
+            return scope == "token:self" and bool(self.token_id)
         if "admin" in self.scopes:
             return scope != "core"
         return "core" in self.scopes and scope not in _NEVER_CORE

@@ -66,6 +66,7 @@ def caller_of(token: Token) -> Caller:
         event_source=token.event_source,
         rate=token.rate,
         origin_box=token.origin_box,
+        token_id=token.id,
     )
 
 

@@ -24,6 +24,10 @@ class TokenHandlers:
         """The token is rejected from now on."""
         await self._record("token.revoked", await self._tokens.revoke(id), caller)
 
+    async def revoke_self(self, caller: Caller) -> None:
+        """The token of the caller is rejected from now on."""
+        await self.revoke(caller, caller.token_id)
+
     async def _record(self, event: str, token: Token, caller: Caller) -> None:
         data = {
             "id": token.id,

@@ -60,3 +60,7 @@ class AsyncTokensClient:
     async def revoke(self, id: str) -> None:
         """Revokes a token at once."""
         await self._box.request("revoke_token", {"id": id})
+
+    async def revoke_self(self) -> None:
+        """Revokes the named token that is sent, at once."""
+        await self._box.request("revoke_own_token")

@@ -61,3 +61,7 @@ class TokensClient:
     def revoke(self, id: str) -> None:
         """Revokes a token at once."""
         self._box.request("revoke_token", {"id": id})
+
+    def revoke_self(self) -> None:
+        """Revokes the named token that is sent, at once."""
+        self._box.request("revoke_own_token")

@@ -110,6 +110,7 @@ AGENT_HOST = Resource(
             capability="sandboxes",
             deadline_s=_SANDBOX_SECONDS,
             deadline_from="timeout_s",
+            caller=_CALLER,
         ),
         stream("stream_exec", rpc="sandbox.stream", capability="sandboxes"),
         write("signal_exec", rpc="sandbox.signal", capability="sandboxes"),

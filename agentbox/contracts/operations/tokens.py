@@ -34,6 +34,14 @@ TOKENS = Resource(
             scope=_ADMIN,
             statuses=(204,),
         ),
+        write(
+            "revoke_self",
+            "DELETE /v1/token",
+            "Revokes the named token that is sent, at once.",
+            route="revoke_own_token",
+            scope=("token:self",),
+            statuses=(204,),
+        ),
     ),
 )
 RESOURCES = (TOKENS,)

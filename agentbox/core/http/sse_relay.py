@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 MAX_EVENT: Final = 4 << 20  # bytes of one event; longer ones are passed on in parts and not parsed
+_MAX_DONE: Final = 64  # bytes of an end mark
 _USAGE_MARKERS: Final = (b'"usage', b'"finishReason"')
 
 
@@ -42,6 +43,11 @@ class EventSplitter:
         ]
         self._search_start = max(0, len(self._buffer) - 3)
         return min(positions, default=-1)
+
+
+def is_done(event: bytes) -> bool:
+    """Whether the event is the end mark of OpenAI's streams."""
+    return len(event) < _MAX_DONE and event.split() in ([b"data:", b"[DONE]"], [b"data:[DONE]"])
 
 
 def usage_data(event: bytes) -> Mapping[str, Any] | None:

@@ -5,6 +5,7 @@ requests, replies in any order.
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextvars import ContextVar
 from typing import Any, Generic, Protocol, TypeVar
 
 import structlog
@@ -14,6 +15,14 @@ from agentbox.core.rpc.subscriptions import ServerSubscription
 from agentbox.core.slot_errors import AdapterError, ContractMismatch, PermissionDenied
 
 log = structlog.get_logger()
+
+_until_reply: ContextVar[contextlib.AsyncExitStack] = ContextVar("agentbox_until_reply")
+
+
+async def hold_until_reply(lock: asyncio.Lock) -> None:
+    """Acquires the lock for the call that is handled now; it is released once the reply was sent,
+    or cannot be."""
+    await _until_reply.get().enter_async_context(lock)
 
 
 class RequestHandler(Protocol):
@@ -147,6 +156,11 @@ class Session(Generic[B]):
             subscription.add_credit(int(params.get("credit", 0)))
 
     async def _respond(self, number: int, method: str, params: Mapping[str, Any]) -> None:
+        async with contextlib.AsyncExitStack() as held:
+            _until_reply.set(held)
+            await self._reply(number, method, params)
+
+    async def _reply(self, number: int, method: str, params: Mapping[str, Any]) -> None:
         reply: dict[str, Any] = {"id": number}
         try:
             reply["result"] = await self._dispatch(method, params)

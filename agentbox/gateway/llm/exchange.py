@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import httpcore
 
-from agentbox.core.http.sse_relay import EventSplitter, usage_data
+from agentbox.core.http.sse_relay import EventSplitter, is_done, usage_data
 from agentbox.gateway.llm.concurrency import ConcurrencyTicket
 from agentbox.gateway.llm.gateway_counters import GatewayCounters
 from agentbox.gateway.llm.key_scrubber import KeyScrubber
@@ -239,14 +239,23 @@ class Exchange:
             self._scrubber.feed(remainder if self._should_pass(remainder, hide_usage) else b"")
             + self._scrubber.finish()
         )
+        self._end_of_stream()
         await self._send_message({"type": "http.response.body", "body": last})
 
     def _should_pass(self, event: bytes, hide_usage: bool) -> bool:
         document = usage_data(event)
         if document is None:
+            if is_done(event):
+                self._end_of_stream()
             return True
         self._meter.usage.add(self._runtime.protocol.usage(document))
         return not (hide_usage and self._runtime.protocol.is_usage_only(document))
+
+    def _end_of_stream(self) -> None:
+        """The provider sent its whole response: no further usage follows."""
+        usage = self._meter.usage
+        if self._runtime.protocol.last_usage_is_final and usage.input is not None:
+            usage.final = True
 
     async def _send_head(self, response: httpcore.Response, length: int | None) -> None:
         headers = [

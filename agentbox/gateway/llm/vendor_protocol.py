@@ -73,18 +73,25 @@ class VendorCall:
 @dataclass(slots=True)
 class Usage:
     """Token counts of the provider; None if unknown. `input` includes `cache_read` and
-    `cache_write`. `final`: no further count follows."""
+    `cache_write`. `final`: no further count follows. `replaces`: the counts of the whole response
+    so far, instead of all earlier ones."""
 
     input: int | None = None
     output: int | None = None
     cache_read: int = 0
     cache_write: int = 0
     final: bool = False
+    replaces: bool = False
 
     def add(self, other: "Usage | None") -> None:
         """Merges a later event. Providers repeat totals, so the larger number is the current
-        one."""
-        if other is not None:
+        one, unless the event replaces the earlier ones."""
+        if other is not None and other.replaces:
+            self.input = self.input if other.input is None else other.input
+            self.output = self.output if other.output is None else other.output
+            self.cache_read, self.cache_write = other.cache_read, other.cache_write
+            self.final = self.final or other.final
+        elif other is not None:
             self.input = _larger(self.input, other.input)
             self.output = _larger(self.output, other.output)
             self.cache_read = max(self.cache_read, other.cache_read)
@@ -123,6 +130,7 @@ class VendorProtocol:
     ]  # requests usage in a stream; True = hide its event from the agent
     usage: Callable[[Mapping[str, Any]], Usage | None]  # of a response or of one stream event
     is_usage_only: Callable[[Mapping[str, Any]], bool]  # the event caused by `request_usage`
+    last_usage_is_final: bool  # of a complete stream: any event may hold usage, the last one counts
     format_error: Callable[[int, Reason, str, float], bytes]
     auth_headers: Callable[[str], tuple[tuple[bytes, bytes], ...]]
     priced: Mapping[

@@ -43,8 +43,16 @@ def take_commits(
     client: BoxClient, summary: CommitsSummary, workspace: Path, options: TakeOptions
 ) -> TakenBranch:
     """Create the branch, then end the review; if the box refuses that, the branch is removed again.
-    Raises AgentboxError, ApiError."""
+    What the agent did not commit is refused unless `with_rest` takes it. Raises
+    AgentboxError, ApiError."""
     rest = bool(summary.rest_count)
+    if rest and not options.with_rest:
+        raise AgentboxError(
+            f"cannot take the commits of {summary.agent_id}: tip-differs: "
+            f"{summary.rest_count} {'path' if summary.rest_count == 1 else 'paths'} not as in the "
+            "last commit",
+            "Add them as one more commit with --with-rest, or take the files without --commits.",
+        )
     if rest and not summary.rest_tip:
         raise AgentboxError(
             f"cannot take the commits of {summary.agent_id}: tip-differs: {summary.rest_why}",

@@ -1,17 +1,21 @@
 """Tools that run programs: at once, or as a task."""
 
+from contextlib import suppress
 from typing import Annotated, Final
 
+import anyio
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import CallToolResult
 from pydantic import Field
 
 from agentbox.client import AsyncBoxClient
+from agentbox.client.errors import ApiError, BoxUnreachable
 from agentbox.contracts.orchestrator import StreamItem
 from agentbox.contracts.task_records import Task
 from agentbox.host.mcp.results import document, program_output
 from agentbox.host.mcp.toolset import Toolset
 
+_CANCEL_SECONDS: Final = 10.0
 MAX_OUTPUT: Final = 1 << 20  # bytes kept of stdout, and of stderr
 
 Command = Annotated[
@@ -37,11 +41,17 @@ def add_program_tools(tools: Toolset, box: AsyncBoxClient) -> None:
     ) -> CallToolResult:
         """Run a program in the box and return its output. It works on a copy of the project; what
         it changed waits for a review (review_show) and is not in the project until a person commits
-        it."""
-        submitted = await box.submit_task(
-            _spec(command, agent), input=input.encode() or None, timeout_s=timeout_s
-        )
-        return await _output(box, submitted.task_id, follow=True)
+        it. Cancelling the call ends the program."""
+        spec = _spec(command, agent)
+        with anyio.CancelScope(shield=True):  # else it would run without a task to cancel
+            submitted = await box.submit_task(
+                spec, input=input.encode() or None, timeout_s=timeout_s
+            )
+        try:
+            return await _output(box, submitted.task_id, follow=True)
+        except anyio.get_cancelled_exc_class():
+            await _cancel(box, submitted.task_id)
+            raise
 
     async def task_submit(
         command: Command | None = None,
@@ -81,6 +91,13 @@ def _spec(command: list[str] | None, agent: str) -> dict[str, object]:
     if command:
         return {"name": command[0].rpartition("/")[2] or command[0], "argv": command}
     return {"name": agent, "agent": agent}
+
+
+async def _cancel(box: AsyncBoxClient, task_id: str) -> None:
+    """The client cancelled the call, or has gone: nobody waits for the task."""
+    with anyio.CancelScope(shield=True, deadline=anyio.current_time() + _CANCEL_SECONDS):
+        with suppress(ApiError, BoxUnreachable):  # it may have ended meanwhile
+            await box.cancel_task(task_id)
 
 
 async def _output(box: AsyncBoxClient, task_id: str, *, follow: bool) -> CallToolResult:

@@ -50,16 +50,16 @@ def make_server(
     return server
 
 
-async def serve_stdio(url: str, admin_token: str, *, may_commit_reviews: bool) -> None:
-    """Serve until stdin ends. Nothing but the protocol is on stdout."""
-    async with open_box(url, admin_token, may_commit_reviews=may_commit_reviews) as box:
+async def serve_stdio(url: str, box_token: str, *, may_commit_reviews: bool) -> None:
+    """Serve until stdin ends, then revoke `box_token`. Nothing but the protocol is on stdout."""
+    async with open_box(url, box_token) as box:
         await make_server(box, may_commit_reviews=may_commit_reviews).run_stdio_async()
 
 
-async def serve_http(url: str, admin_token: str, *, may_commit_reviews: bool, port: int) -> None:
+async def serve_http(url: str, box_token: str, *, may_commit_reviews: bool, port: int) -> None:
     """Serve on loopback until interrupted. Address and token of the server are on stderr."""
     token = secrets.token_urlsafe(32)
-    async with open_box(url, admin_token, may_commit_reviews=may_commit_reviews) as box:
+    async with open_box(url, box_token) as box:
         server = make_server(box, may_commit_reviews=may_commit_reviews, token=token, port=port)
         print(f"http://127.0.0.1:{port}/mcp", file=sys.stderr)
         print(f"Authorization: Bearer {token}", file=sys.stderr, flush=True)

@@ -16,6 +16,7 @@ from agentbox.manifest.skills.front_matter import Document, FrontMatterError, pa
 
 SKILL_FILE: Final = "SKILL.md"
 MAX_FILES: Final = 64
+MAX_FOLDERS: Final = 64  # in it, at any depth; bounds the depth too
 MAX_BYTES: Final = 1 << 20  # of all files of a skill
 _OPEN: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
@@ -79,13 +80,13 @@ def rows_digest(rows: Iterator[tuple[str, bool, str]]) -> str:
 
 def read_files(directory: Path) -> tuple[SkillFile, ...]:
     """The files of a skill, sorted by path. Follows no link. Raises SkillError for a link, a
-    device, too many files or bytes, or a folder that cannot be read."""
+    device, too many files, folders or bytes, or a folder that cannot be read."""
     files: list[SkillFile] = []
     size = 0
     if directory.is_symlink():
         raise _refused(directory, "its folder is a link")
     try:
-        for path in _regular_files(directory, directory):
+        for path in _regular_files(directory):
             if len(files) == MAX_FILES:
                 raise _refused(directory, f"it has more than {MAX_FILES} files")
             file = _read(directory, path, MAX_BYTES - size)
@@ -116,23 +117,29 @@ def read_document(directory: Path, files: tuple[SkillFile, ...]) -> Document:
         raise _refused(directory, f"{SKILL_FILE}:{error.line}: {error.reason}") from error
 
 
-def _regular_files(root: Path, directory: Path) -> Iterator[Path]:
-    """Depth first, in order of names. Raises SkillError for anything that is neither file nor
-    folder, and for more entries than files are allowed."""
-    with os.scandir(directory) as entries:
-        rows = [entry for entry, _ in zip(entries, range(MAX_FILES + 2), strict=False)]
-    if len(rows) > MAX_FILES + 1:
-        raise _refused(root, f"it has more than {MAX_FILES} files")
-    for entry in sorted(rows, key=lambda row: row.name):
-        path = Path(entry.path)
-        if entry.is_symlink():
-            raise _refused(root, f"{path.relative_to(root).as_posix()} is a link")
-        if entry.is_dir(follow_symlinks=False):
-            yield from _regular_files(root, path)
-        elif entry.is_file(follow_symlinks=False):
-            yield path
-        else:
-            raise _refused(root, f"{path.relative_to(root).as_posix()} is not a regular file")
+def _regular_files(root: Path) -> Iterator[Path]:
+    """Raises SkillError for anything that is neither file nor folder, for more entries in a folder
+    than files are allowed, and for more folders than MAX_FOLDERS, at any depth."""
+    pending, folders = [root], 0
+    while pending:
+        directory = pending.pop()
+        with os.scandir(directory) as entries:
+            rows = [entry for entry, _ in zip(entries, range(MAX_FILES + 2), strict=False)]
+        if len(rows) > MAX_FILES + 1:
+            raise _refused(root, f"it has more than {MAX_FILES} files")
+        for entry in sorted(rows, key=lambda row: row.name):
+            path = Path(entry.path)
+            if entry.is_symlink():
+                raise _refused(root, f"{path.relative_to(root).as_posix()} is a link")
+            if entry.is_dir(follow_symlinks=False):
+                folders += 1
+                if folders > MAX_FOLDERS:
+                    raise _refused(root, f"it has more than {MAX_FOLDERS} folders")
+                pending.append(path)
+            elif entry.is_file(follow_symlinks=False):
+                yield path
+            else:
+                raise _refused(root, f"{path.relative_to(root).as_posix()} is not a regular file")
 
 
 def _read(root: Path, path: Path, room: int) -> SkillFile:

@@ -7,7 +7,12 @@ from pathlib import Path
 from support.host_configs import host_config
 
 from agentbox.agents.registry.agent_record import AgentRecord
-from agentbox.agents.registry.retention import select_surplus
+from agentbox.agents.registry.agent_registry import AgentRegistry
+from agentbox.agents.registry.host_state import HostState
+from agentbox.agents.registry.retention import select_surplus, surplus_agents
+from agentbox.agents.registry.store import AgentStore
+from agentbox.agents.runs.exits import lost_exit
+from agentbox.agents.streams.stream_log import StreamLog
 from agentbox.contracts.orchestrator import AgentSpec, Limits
 from agentbox.core.paths import Paths
 
@@ -36,3 +41,33 @@ def test_a_spec_counts_with_all_that_it_holds() -> None:
     )
     entry = AgentRecord(agent_id="id", spec=spec, limits=Limits(), principal="p", request_id="r")
     assert entry.spec_size > 2200
+
+
+async def test_all_files_of_an_ended_agent_count(tmp_path: Path) -> None:
+    """Results, and what programs of a sandbox left, as well as its own output; not while a caller
+    will read one of them."""
+    config = replace(host_config(Paths(tmp_path)), keep_output=10_000)
+    store = AgentStore(config.state_dir)
+    await store.open()
+    registry = AgentRegistry(HostState(config, store, "mark"))
+    for name in ("a", "b"):
+        registry.entries[name] = entry = AgentRecord(
+            agent_id=name,
+            spec=AgentSpec(name=name, argv=("true",)),
+            limits=Limits(),
+            principal="",
+            request_id=name,
+        )
+        entry.over, entry.exit = True, lost_exit()
+        stream = registry.streams[name] = StreamLog(tmp_path / name, 1000)
+        stream.close()
+        (stream.directory / "exec/1").mkdir(parents=True)
+        (stream.directory / "exec/1/first.stdout").write_bytes(bytes(6000))
+    assert list(surplus_agents(registry.host, registry.streams)) == ["a"]
+    registry.streams["a"].waiting = 1
+    assert list(surplus_agents(registry.host, registry.streams)) == []
+    registry.streams["a"].waiting = 0
+    (tmp_path / "a/exec/1/first.stdout").write_bytes(bytes(3000))
+    registry.streams["a"].recount()
+    assert list(surplus_agents(registry.host, registry.streams)) == []
+    await store.close()

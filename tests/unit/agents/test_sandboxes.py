@@ -196,6 +196,21 @@ async def test_a_repeated_request_is_one_program(host: AgentHost) -> None:
     assert (await host.create_sandbox(spec, request_id=key)).sandbox_id == first.sandbox_id
 
 
+async def test_a_request_id_is_the_caller_s_own(host: AgentHost) -> None:
+    """With the same one another caller gets neither the program nor the sandbox of the first."""
+    one, key, spec = await create(host), uuid7(), NewSandbox(name="twice")
+    mine = await sh(host, one, "echo mine", request_id=key)
+    sandbox = await host.create_sandbox(spec, request_id=key)
+    with context.as_caller(context.CallContext(principal="token:other")):
+        theirs = await sh(host, one, "echo theirs", request_id=key)
+        again = await sh(host, one, "echo again", request_id=key)
+        with pytest.raises(QuotaExceeded):  # it would be a third one
+            await host.create_sandbox(spec, request_id=key)
+    assert (mine.stdout, theirs.stdout, theirs.n) == (b"mine\n", b"theirs\n", mine.n + 1)
+    assert again == theirs
+    await host.end_sandbox(sandbox.sandbox_id, grace_s=0)
+
+
 async def test_output_is_read_on_by_cursor_after_the_caller_died(
     host: AgentHost, box: AgentHostBox
 ) -> None:
@@ -233,6 +248,21 @@ async def test_what_a_program_leaves_behind_runs_on(host: AgentHost) -> None:
     await host.end_sandbox(one, grace_s=1)
 
 
+async def recorded(host: AgentHost, last: str) -> list[tuple[str, str | None]]:
+    """Events of sandboxes, with the reason of an end, once the last is of that type. None of them
+    is acknowledged."""
+    found: list[tuple[str, str | None]] = []
+    async with asyncio.timeout(10):
+        while not found or found[-1][0] != last:
+            await asyncio.sleep(0.02)
+            found = [
+                (event.type, event.data.get("reason"))
+                for event in await host.read_record(0, wait_s=5)
+                if event.type.startswith("sandbox.")
+            ]
+    return found
+
+
 async def test_a_killed_host_loses_the_sandbox_as_it_loses_agents(tmp_path: Path) -> None:
     """No process is left; the branch is sealed; calls say that it is over."""
     box = AgentHostBox(tmp_path)
@@ -245,6 +275,7 @@ async def test_a_killed_host_loses_the_sandbox_as_it_loses_agents(tmp_path: Path
                 await sh(host, one, "echo x > made; setsid sleep 1000 &")
                 running = await run(host, one, "sleep", "1000", detach=True)
                 pid = (await host.get_sandbox(one)).execs[-1].pid
+                await recorded(host, "sandbox.exec")
         assert pid
         assert running.exit is None
         box.kill()
@@ -262,6 +293,11 @@ async def test_a_killed_host_loses_the_sandbox_as_it_loses_agents(tmp_path: Path
                 assert (review.agent_id, review.added) == (one, 1)
                 with pytest.raises(SandboxOver):
                     await run(host, one, "true")
+                assert await recorded(host, "sandbox.ended") == [
+                    ("sandbox.created", None),
+                    ("sandbox.exec", None),
+                    ("sandbox.ended", "lost"),
+                ]
     finally:
         box.stop()
 

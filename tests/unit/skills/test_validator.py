@@ -18,7 +18,7 @@ from skills_ref.validator import validate
 from agentbox.core.errors import AgentboxError
 from agentbox.manifest.skills.corpus import shipped_folders
 from agentbox.manifest.skills.front_matter import FrontMatterError, parse
-from agentbox.manifest.skills.skill import MAX_BYTES, MAX_FILES, load
+from agentbox.manifest.skills.skill import MAX_BYTES, MAX_FILES, MAX_FOLDERS, load
 from agentbox.manifest.skills.validator import check_skill, require_valid
 
 GOOD = "---\nname: one\ndescription: Says one. Use it to count.\n---\n# One\n\nCount.\n"
@@ -156,6 +156,16 @@ def test_bounds(tmp_path: Path) -> None:
     (directory / "assets/more").touch()
     assert f"more than {MAX_FILES} files" in said(directory)
     shutil.rmtree(directory / "assets")
+    for number in range(MAX_FOLDERS):
+        (directory / f"empty{number}").mkdir()
+    assert check_skill(directory) == ()
+    (directory / "empty1/more").mkdir()
+    assert f"more than {MAX_FOLDERS} folders" in said(directory)
+    for number in range(MAX_FOLDERS):
+        shutil.rmtree(directory / f"empty{number}")
+    directory.joinpath(*["d"] * (MAX_FOLDERS + 1)).mkdir(parents=True)
+    assert f"more than {MAX_FOLDERS} folders" in said(directory)
+    shutil.rmtree(directory / "d")
     (directory / "assets").mkdir()
     (directory / "assets/big").write_bytes(b"\0" * (MAX_BYTES - len(GOOD)))
     assert check_skill(directory) == ()

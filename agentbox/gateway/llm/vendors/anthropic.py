@@ -129,7 +129,7 @@ def request_usage(_call: VendorCall, _body: dict[str, Any]) -> bool:
 
 def usage(document: Mapping[str, Any]) -> Usage | None:
     """Usage of a message, or of the events `message_start` and `message_delta`; cached input counts
-    as input."""
+    as input. Several `message_delta` may come: the one with the stop reason is the last."""
     inner = document.get("message")
     holder = inner if isinstance(inner, dict) else document
     reported = holder.get("usage")
@@ -141,12 +141,14 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
     input_tokens = (
         sum(n for n in counts if n is not None) if any(n is not None for n in counts) else None
     )
+    delta = document.get("delta")
+    is_last = isinstance(delta, dict) and bool(delta.get("stop_reason"))
     return Usage(
         input_tokens,
         _count(reported, "output_tokens"),
         cache_read=_count(reported, "cache_read_input_tokens") or 0,
         cache_write=_count(reported, "cache_creation_input_tokens") or 0,
-        final=document.get("type") in ("message", "message_delta"),
+        final=is_last or document.get("type") == "message",
     )
 
 
@@ -189,6 +191,7 @@ ANTHROPIC: Final = VendorProtocol(
     request_usage=request_usage,
     usage=usage,
     is_usage_only=is_usage_only,
+    last_usage_is_final=False,
     format_error=format_error,
     auth_headers=auth_headers,
     priced=_PRICED,

@@ -205,6 +205,7 @@ GEMINI: Final = VendorProtocol(
     request_usage=request_usage,
     usage=usage,
     is_usage_only=is_usage_only,
+    last_usage_is_final=False,
     format_error=format_error,
     auth_headers=auth_headers,
     priced=_PRICED,

@@ -85,6 +85,7 @@ _REFERENCE_MEMBERS: Final = ("file_id", "container_id", "server_url", "connector
 _ITEM_MEMBERS: Final = frozenset(
     (*_REFERENCE_MEMBERS, "type", "tools", "image_url", "file_url", "video_url", "audio_url")
 )
+_LAST_EVENTS: Final = ("response.completed", "response.incomplete", "response.failed")
 _TYPES: Final = {
     "token": "authentication_error",
     "forbidden": "permission_error",
@@ -211,7 +212,8 @@ def request_usage(call: VendorCall, body: dict[str, Any]) -> bool:
 
 def usage(document: Mapping[str, Any]) -> Usage | None:
     """Usage of a response, a chunk, or a responses API event, whose final one contains the whole
-    response."""
+    response. Some servers send a running total with every chunk, so that of a chunk is final only
+    at the end of the stream."""
     inner = document.get("response")
     holder = inner if isinstance(inner, dict) else document
     reported = holder.get("usage")
@@ -222,9 +224,10 @@ def usage(document: Mapping[str, Any]) -> Usage | None:
     details = "prompt_tokens_details" if "prompt_tokens" in reported else "input_tokens_details"
     return Usage(
         input_tokens,
-        output_tokens if output_tokens is not None else 0,
+        output_tokens,
         cache_read=count_at(reported, details, "cached_tokens"),
-        final=True,
+        final=document.get("type") in _LAST_EVENTS,
+        replaces=True,
     )
 
 
@@ -258,6 +261,7 @@ OPENAI: Final = VendorProtocol(
     request_usage=request_usage,
     usage=usage,
     is_usage_only=is_usage_only,
+    last_usage_is_final=True,
     format_error=format_error,
     auth_headers=auth_headers,
     priced=_PRICED,

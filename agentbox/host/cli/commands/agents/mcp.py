@@ -42,10 +42,11 @@ def command(ctx: click.Context, port: int | None, allowed: tuple[str, ...]) -> N
 
     cli: CliContext = ctx.obj
     install("mcp")
+    from agentbox.host.mcp.access import create_token
     from agentbox.host.mcp.server import serve_http, serve_stdio
 
-    record = cli.running_record()
-    token, may_commit = cli.token(record), "review-commit" in allowed
+    record, may_commit = cli.running_record(), "review-commit" in allowed
+    token = create_token(cli.manifest, may_commit_reviews=may_commit)
     serving = (
         serve_stdio(record.api_url, token, may_commit_reviews=may_commit)
         if port is None

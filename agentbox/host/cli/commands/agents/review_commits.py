@@ -99,12 +99,7 @@ def _check(out: Output, summary: CommitsSummary, digest: str | None, *, with_res
             "Take the files: `agentbox review commit`, without --commits.",
         )
     if summary.rest_count and not with_rest:
-        _print_rest(out, summary.to_wire())
-        raise AgentboxError(
-            f"{subject}: tip-differs: {pluralize(summary.rest_count, 'path')} not as in the last "
-            "commit",
-            "Add them as one more commit with --with-rest, or take the files without --commits.",
-        )
+        _print_rest(out, summary.to_wire())  # `take_commits` refuses it
 
 
 def _print_header(out: Output, summary: Mapping[str, Any]) -> None:
