@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from agentbox.core.paths import CHECKOUT
-from agentbox.policy.limits.registry import LIMITS, REARM_BELOW, WARN_AT, Limit
+from agentbox.policy.limits.limit import Limit
+from agentbox.policy.limits.registry import LIMITS
 
 from reference import COMMAND
 

@@ -3,22 +3,10 @@ tested accuracy. Sizes in bytes, times in seconds. Also the fixed values without
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
-Unit = Literal[
-    "bytes",
-    "cores",
-    "processes",
-    "files",
-    "seconds",
-    "events",
-    "bytes/s",
-    "agents",
-    "levels",
-    "sessions",
-    "requests",
-]
+from agentbox.policy.limits.limit import Limit, Unit
+from agentbox.policy.limits.sandbox_rows import SANDBOX_ROWS
 
 WARN_AT: Final = 0.8  # of a cap: warn once
 REARM_BELOW: Final = 0.5  # of a cap: below it, warnings are enabled again
@@ -39,22 +27,6 @@ FREE_RESERVE: Final = (
 )  # of these, bytes reserved for the box's own writes, whatever the number of agents
 SCAN_SECONDS: Final = 1.0  # minimum time between two scans of an agent's directories
 INODE_BYTES: Final = 1 << 10  # added per file, so that empty files count
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limit:
-    """One limit. `config_path` is the manifest key, "" if the value is `fixed`. A test
-    in tests/unit that is marked `limit(NAME)` shows it: it takes effect without affecting another
-    agent.
-    """
-
-    name: str
-    unit: Unit
-    config_path: str
-    enforced_by: str
-    consequence: str
-    bound: str
-    fixed: int | None = None
 
 
 def _agent_limit(name: str, unit: Unit, enforced_by: str, consequence: str, bound: str) -> Limit:
@@ -241,130 +213,7 @@ _ROWS = (
         consequence="the spawn is refused",
         bound="exact",
     ),
-    Limit(
-        name="max_sandboxes",
-        unit="agents",
-        config_path="sandboxes.max",
-        enforced_by="agent-host",
-        consequence="the sandbox is refused",
-        bound="exact",
-    ),
-    Limit(
-        name="sandbox_seconds",
-        unit="seconds",
-        config_path="sandboxes.ttl_seconds",
-        enforced_by="reaper",
-        consequence="the sandbox is ended, and its branch sealed",
-        bound="exact",
-    ),
-    Limit(
-        name="max_exec",
-        unit="processes",
-        config_path="sandboxes.max_exec",
-        enforced_by="agent-host",
-        consequence="a further program is refused",
-        bound="exact",
-    ),
-    Limit(
-        name="max_file",
-        unit="bytes",
-        config_path="sandboxes.max_file",
-        enforced_by="agent-host",
-        consequence="the file call is refused",
-        bound="exact",
-    ),
-    Limit(
-        name="session_output",
-        unit="bytes",
-        config_path="acp.max_message",
-        enforced_by="agent-host",
-        consequence="the agent of a session waits for its reader",
-        bound="8 MiB more",
-    ),
-    Limit(
-        name="max_sessions",
-        unit="sessions",
-        config_path="acp.max_sessions",
-        enforced_by="session-host",
-        consequence="a further session is refused",
-        bound="exact",
-    ),
-    Limit(
-        name="max_suspended",
-        unit="sessions",
-        config_path="acp.max_suspended",
-        enforced_by="session-host",
-        consequence="the oldest is closed, and its branch sealed",
-        bound="5 s",
-    ),
-    Limit(
-        name="max_message",
-        unit="bytes",
-        config_path="acp.max_message",
-        enforced_by="session-host, of one line of an agent",
-        consequence="the session ends, and its branch is sealed",
-        bound="exact",
-    ),
-    Limit(
-        name="turn_seconds",
-        unit="seconds",
-        config_path="agents.<name>.acp.turn_seconds",
-        enforced_by="session-host",
-        consequence="the turn is cancelled",
-        bound="`acp.cancel_seconds` and 5 s more for an agent that does not obey",
-    ),
-    Limit(
-        name="idle_suspend_seconds",
-        unit="seconds",
-        config_path="agents.<name>.acp.idle_suspend_seconds",
-        enforced_by="session-host",
-        consequence="the session is suspended",
-        bound="5 s",
-    ),
-    Limit(
-        name="max_transcript",
-        unit="bytes",
-        config_path="agents.<name>.acp.max_transcript",
-        enforced_by="session-host",
-        consequence="the oldest bodies go, the record that they were stays",
-        bound="5 s",
-    ),
-    Limit(
-        name="permissions_waiting",
-        unit="requests",
-        config_path="",
-        enforced_by="session-host, of one session",
-        consequence="a further permission is rejected",
-        bound="exact",
-        fixed=8,
-    ),
-    Limit(
-        name="permissions_an_hour",
-        unit="requests",
-        config_path="",
-        enforced_by="session-host, of one session",
-        consequence="a further permission is rejected",
-        bound="exact",
-        fixed=60,
-    ),
-    Limit(
-        name="agent_requests",
-        unit="requests",
-        config_path="",
-        enforced_by="session-host, of one session",
-        consequence="a further request has an error",
-        bound="exact",
-        fixed=64,
-    ),
-    Limit(
-        name="agent_settings",
-        unit="bytes",
-        config_path="",
-        enforced_by="session-host, of commands, modes and options each",
-        consequence="clients that come later are not told of them",
-        bound="exact",
-        fixed=65536,
-    ),
+    *SANDBOX_ROWS,
 )
 
 LIMITS: Final[Mapping[str, Limit]] = {row.name: row for row in _ROWS}

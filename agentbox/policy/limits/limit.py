@@ -1,0 +1,34 @@
+"""One limit of the registry."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Unit = Literal[
+    "bytes",
+    "cores",
+    "processes",
+    "files",
+    "seconds",
+    "events",
+    "bytes/s",
+    "agents",
+    "levels",
+    "sessions",
+    "requests",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Limit:
+    """One limit. `config_path` is the manifest key, "" if the value is `fixed`. A test
+    in tests/unit that is marked `limit(NAME)` shows it: it takes effect without affecting another
+    agent.
+    """
+
+    name: str
+    unit: Unit
+    config_path: str
+    enforced_by: str
+    consequence: str
+    bound: str
+    fixed: int | None = None
