@@ -7,7 +7,7 @@ from typing import Final
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.policy.limits.limit import Limit
-from agentbox.policy.limits.registry import LIMITS
+from agentbox.policy.limits.registry import LIMITS, REARM_BELOW, WARN_AT
 
 from reference import COMMAND
 
