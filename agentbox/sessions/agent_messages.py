@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 import structlog
 
 from agentbox.core.slot_errors import AdapterError, AgentEnded
-from agentbox.sessions import protocol
+from agentbox.sessions import ending, protocol
 from agentbox.sessions.lines import Place, parse
 from agentbox.sessions.shown import escape
 from agentbox.sessions.store import Changes
@@ -60,7 +60,7 @@ class AgentMessages:
         for request in requests:
             session.spawn(session.answer(request), "answer")
         if invalid:
-            await session.refuse(invalid)
+            await ending.refuse(session, invalid)
 
     def _take_line(self, line: bytes, changes: Changes) -> None:
         message = parse(line)
@@ -159,7 +159,7 @@ class AgentMessages:
                 session.finish_turn(changes, "cancelled", told)
             else:
                 session.stored.stopping = value["stopReason"]
-                session.spawn(session.stop_turn(), "stop")
+                session.spawn(ending.stop_turn(session), "stop")
         if future is not None:
             self._done.append((future, value))
 

@@ -11,9 +11,12 @@ import structlog
 
 from agentbox.contracts.sessions import NewSession, SessionConfig
 from agentbox.core.background.tasks import log_failures
-from agentbox.core.slot_errors import AdapterError, NotFound, ValidationError
+from agentbox.core.slot_errors import AdapterError, ValidationError
 from agentbox.sessions import protocol, turns
-from agentbox.sessions.editors import EditorConnection, error_of
+from agentbox.sessions.attachment import attach, replay
+from agentbox.sessions.editor_connection import EditorConnection
+from agentbox.sessions.editor_notes import open_session, take_now
+from agentbox.sessions.editors import error_of
 from agentbox.sessions.review_commands import command_of, run_command
 from agentbox.sessions.store import Changes
 
@@ -22,7 +25,6 @@ if TYPE_CHECKING:
     from agentbox.sessions.manager import SessionManager
 
 _LISTED: Final = 100  # sessions of one answer
-_REPLAYED: Final = 500  # items of a transcript read at a time
 _log = structlog.get_logger()
 _Method = Callable[[EditorConnection, Mapping[str, Any], str], Awaitable[Any]]
 
@@ -60,7 +62,7 @@ class EditorMethods:
             if isinstance(message.get("method"), str) and "id" in message:
                 work = self._begin(connection, message, changes)
             else:  # its effect first: what is received is not sent again
-                await self._take_now(connection, message, changes)
+                await take_now(self._manager, connection, message, changes)
             stored.received = n
             connection.save(changes)
             await self._manager.store.commit(changes)
@@ -124,65 +126,6 @@ class EditorMethods:
             await self._manager.store.commit(changes)
             self._manager.editors.wake()
 
-    async def _take_now(
-        self, connection: EditorConnection, message: Mapping[str, Any], changes: Changes
-    ) -> None:
-        """A notification, or an answer. It may be taken again after session-host was killed."""
-        params = message.get("params")
-        if message.get("method") == "session/cancel" and isinstance(params, Mapping):
-            await self._cancel(connection, params, changes)
-        if "method" in message:
-            return
-        row = connection.forget(changes, json.dumps(message.get("id")))
-        if row is not None and row.get("own") == "permission":
-            result = message.get("result")
-            outcome = result.get("outcome") if isinstance(result, Mapping) else None
-            option = outcome.get("optionId") if isinstance(outcome, Mapping) else ""
-            await self._decide(connection, row, str(option or ""))
-
-    async def _decide(
-        self, connection: EditorConnection, row: Mapping[str, Any], option: str
-    ) -> None:
-        try:
-            await self._manager.decide_permission(
-                row["session"],
-                row["permission"],
-                option_id=option,
-                principal=connection.stored.principal,
-            )
-        except AdapterError as error:
-            _log.info("permission not decided", reason=error.message)
-
-    async def _cancel(
-        self, connection: EditorConnection, params: Mapping[str, Any], changes: Changes
-    ) -> None:
-        """The turn of that session, and a prompt that has not begun one."""
-        session_id = params.get("sessionId")
-        for key, row in list(connection.requests.items()):
-            if "turn" not in row and _prompted(row.get("message", {})) == session_id:
-                connection.remember(changes, key, {**row, "cancelled": True})
-        try:
-            session = self._open_session(connection, params)
-            await self._manager.cancel_session(
-                session.stored.session_id, principal=connection.stored.principal
-            )
-        except AdapterError as error:
-            _log.info("not cancelled", reason=error.message)
-
-    def _open_session(
-        self, connection: EditorConnection, params: Mapping[str, Any]
-    ) -> "LiveSession":
-        """Raises NotFound for one that this editor has not open."""
-        session_id = params.get("sessionId")
-        if session_id not in connection.stored.sessions:
-            raise NotFound(
-                f"cannot use session {session_id}: it is not open here",
-                hint="load it first",
-                resource="session",
-                id=str(session_id),
-            )
-        return self._manager.find(str(session_id))
-
     async def _initialize(
         self, connection: EditorConnection, _params: Mapping[str, Any], _key: str
     ) -> Mapping[str, Any]:
@@ -212,7 +155,7 @@ class EditorMethods:
         made = await self._manager.open_for_editor(
             new, request_id=f"{stored.connection_id}/{key}", principal=stored.principal
         )
-        await self._attach(connection, made, key=None)
+        await attach(self._manager, connection, made, key=None)
         refused = [one.get("name", "?") for one in params.get("mcpServers") or ()]
         if refused:
             await self._refuse_servers(connection, made, refused)
@@ -222,8 +165,8 @@ class EditorMethods:
         self, connection: EditorConnection, params: Mapping[str, Any], key: str
     ) -> Mapping[str, Any]:
         session = self._manager.find_for(params["sessionId"], connection.stored.principal)
-        await self._replay(connection, session)
-        await self._attach(connection, session, key=key)
+        await replay(self._manager, connection, session)
+        await attach(self._manager, connection, session, key=key)
         await self._manager.make_ready(session)
         return _settings(session)
 
@@ -231,7 +174,7 @@ class EditorMethods:
         self, connection: EditorConnection, params: Mapping[str, Any], key: str
     ) -> Mapping[str, Any]:
         session = self._manager.find_for(params["sessionId"], connection.stored.principal)
-        await self._attach(connection, session, key=key)
+        await attach(self._manager, connection, session, key=key)
         await self._manager.make_ready(session)
         return _settings(session)
 
@@ -257,7 +200,7 @@ class EditorMethods:
     async def _close(
         self, connection: EditorConnection, params: Mapping[str, Any], _key: str
     ) -> Mapping[str, Any]:
-        session = self._open_session(connection, params)
+        session = open_session(self._manager, connection, params)
         await self._manager.close_session(
             session.stored.session_id, principal=connection.stored.principal
         )
@@ -266,7 +209,7 @@ class EditorMethods:
     async def _set_mode(
         self, connection: EditorConnection, params: Mapping[str, Any], _key: str
     ) -> Mapping[str, Any]:
-        session = self._open_session(connection, params)
+        session = open_session(self._manager, connection, params)
         config = SessionConfig(mode=params["modeId"])
         await self._manager.configure(session, config)
         return {}
@@ -274,7 +217,7 @@ class EditorMethods:
     async def _set_option(
         self, connection: EditorConnection, params: Mapping[str, Any], _key: str
     ) -> Mapping[str, Any]:
-        session = self._open_session(connection, params)
+        session = open_session(self._manager, connection, params)
         config = SessionConfig(option=params["configId"], value=str(params["value"]))
         await self._manager.configure(session, config)
         return {"configOptions": session.stored.config}
@@ -283,7 +226,7 @@ class EditorMethods:
         self, connection: EditorConnection, params: Mapping[str, Any], key: str
     ) -> None:
         """Answered by the end of the turn."""
-        session = self._open_session(connection, params)
+        session = open_session(self._manager, connection, params)
         if words := command_of(list(params["prompt"])):
             await self._command(connection, session, words, key)
             return
@@ -318,45 +261,6 @@ class EditorMethods:
             await self._manager.store.commit(changes)
             self._manager.editors.wake()
 
-    async def _attach(
-        self, connection: EditorConnection, session: "LiveSession", *, key: str | None
-    ) -> None:
-        """The editor gets what happens in the session from now on."""
-        async with connection.lock:
-            if session.stored.session_id in connection.stored.sessions:
-                return
-            connection.stored.sessions = [
-                *connection.stored.sessions,
-                session.stored.session_id,
-            ]
-            changes = Changes()
-            connection.save(changes)
-            update = {
-                "sessionUpdate": "available_commands_update",
-                "availableCommands": session.stored.commands,
-            }
-            self._manager.editors.send_update(
-                changes, connection, session.stored.session_id, update, {}
-            )
-            await self._manager.store.commit(changes)
-
-    async def _replay(self, connection: EditorConnection, session: "LiveSession") -> None:
-        """The transcript, as the protocol wants it for a session that is loaded."""
-        since, session_id = 0, session.stored.session_id
-        while items := await self._manager.store.items(session_id, since, _REPLAYED, whole=True):
-            async with connection.lock:
-                changes = Changes()
-                for item in items:
-                    if item.dropped:
-                        continue
-                    for update in _replayed(item.kind, item.data):
-                        self._manager.editors.send_update(
-                            changes, connection, session_id, update, {}
-                        )
-                await self._manager.store.commit(changes)
-                self._manager.editors.wake()
-            since = items[-1].cursor
-
     async def _refuse_servers(
         self, connection: EditorConnection, session: "LiveSession", names: list[str]
     ) -> None:
@@ -370,25 +274,9 @@ class EditorMethods:
             await session.commit(changes)
 
 
-def _prompted(message: Mapping[str, Any]) -> object:
-    """The id of the session that a request prompts, None if it prompts none."""
-    params = message.get("params")
-    if message.get("method") != "session/prompt" or not isinstance(params, Mapping):
-        return None
-    return params.get("sessionId")
-
-
 def _settings(session: "LiveSession") -> dict[str, Any]:
     stored = session.stored
     return {
         **({"modes": stored.modes} if stored.modes else {}),
         **({"configOptions": stored.config} if stored.config else {}),
     }
-
-
-def _replayed(kind: str, data: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    if kind == "prompt":
-        return [
-            {"sessionUpdate": "user_message_chunk", "content": block} for block in data["prompt"]
-        ]
-    return [data] if kind == "update" else []

@@ -6,25 +6,22 @@ import asyncio
 import json
 from collections.abc import Coroutine, Mapping
 from contextlib import AbstractContextManager
+from functools import partial
 from typing import Any, Final
 
 import structlog
 
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.context import CallContext
-from agentbox.contracts.sandboxes import SandboxChanges
 from agentbox.contracts.sessions import SessionItem, SessionItemKind, SessionState
 from agentbox.core import clock
 from agentbox.core.background.tasks import log_failures
 from agentbox.core.slot_errors import (
-    AcpInvalid,
     AcpTimeout,
     AdapterError,
     AgentEnded,
-    InvalidTransition,
-    NotFound,
-    SlotUnavailable,
 )
+from agentbox.sessions import ending
 from agentbox.sessions.agent_messages import AgentMessages
 from agentbox.sessions.agent_program import AgentProgram
 from agentbox.sessions.client_methods import ClientMethods
@@ -32,7 +29,6 @@ from agentbox.sessions.environment import Environment, SessionAgent
 from agentbox.sessions.lines import encode
 from agentbox.sessions.paths import PathMap
 from agentbox.sessions.permissions import Permissions
-from agentbox.sessions.shown import escape
 from agentbox.sessions.store import Changes
 from agentbox.sessions.stored import StoredCall, StoredSession
 
@@ -77,11 +73,6 @@ class LiveSession:
         return found
 
     @property
-    def _resume_setting(self) -> str:
-        found = self.environment.config().agents.get(self.stored.agent)
-        return "auto" if found is None else found.acp.resume
-
-    @property
     def paths(self) -> PathMap:
         """Between its branch and `/workspace`."""
         return PathMap(str(self.environment.config().branches / self.stored.sandbox_id / WORK))
@@ -105,8 +96,8 @@ class LiveSession:
             self.stored,
             max_line,
             self._messages.take,
-            self.on_end,
-            self.refuse,
+            partial(ending.on_end, self),
+            partial(ending.refuse, self),
         )
         return self.program
 
@@ -247,86 +238,6 @@ class LiveSession:
             if self.reply(changes, message["id"], member, value):
                 await self.commit(changes)
 
-    async def refuse(self, line: bytes) -> None:
-        """A line that is no ACP ends the agent's program."""
-        shown = escape(line[:200])
-        self.ending = "acp-invalid"
-        error = AcpInvalid(
-            f"cannot go on with session {self.stored.session_id}: its agent sent what is no ACP",
-            hint="look at its version, and at what its command prints to standard output",
-            id=self.stored.session_id,
-            line=shown,
-        )
-        async with self.lock:
-            changes = Changes()
-            self.fail_calls(changes, error)
-            self.finish_turn(changes, "cancelled", error)
-            self.set_state(changes, "failed", f"acp-invalid: {shown}")
-            await self.commit(changes)
-        await self.seal()
-
-    async def seal(self) -> None:
-        """Ends its sandbox with all that runs there; its branch is a review then. Nothing for one
-        that is sealed; when agent-host cannot be reached, it is tried again later."""
-        if not self.stored.has_sandbox:
-            return
-        try:
-            await self.environment.host.end_sandbox(self.stored.sandbox_id, grace_s=1)
-        except SlotUnavailable as error:
-            _log.info("not sealed yet", session_id=self.stored.session_id, reason=error.message)
-            return
-        except (NotFound, InvalidTransition) as error:
-            _log.info("no sandbox", session_id=self.stored.session_id, reason=error.message)
-        async with self.lock:
-            self.stored.has_sandbox = False
-            await self.commit(Changes())
-
-    async def on_end(self, reason: str) -> None:
-        """The program has ended."""
-        program, self.program = self.program, None
-        stderr = escape(program.stderr) if program is not None else ""
-        why = "" if self.ending else f"{reason}{': ' if stderr else ''}{stderr[-300:]}"
-        error = AgentEnded(
-            f"cannot go on with session {self.stored.session_id}: {reason}",
-            hint="prompt it again to resume it, or see its standard error",
-            id=self.stored.session_id,
-            stderr=stderr,
-        )
-        async with self.lock:
-            changes = Changes()
-            changes.add("DELETE FROM outbox WHERE session_id = ?", self.stored.session_id)
-            changes.add("DELETE FROM requests WHERE session_id = ?", self.stored.session_id)
-            self.requests.clear()
-            self.permissions.drop_all(changes)
-            self.fail_calls(changes, error)
-            self.finish_turn(changes, "cancelled", None if self.stored.cancelled else error)
-            self.stored.program = 0
-            if self.stored.is_open and self.stored.state != "starting":
-                resumes = self._resume_setting != "never" or self.ending == "suspend"
-                self.set_state(changes, "suspended" if resumes else "failed", why)
-            await self.commit(changes)
-        self.ending = ""
-        if self.stored.state == "failed":
-            self.spawn(self.seal(), "seal")
-
-    async def stop_turn(self) -> None:
-        """The agent has stopped: the client is told what changed, then why it stopped."""
-        try:
-            async with asyncio.timeout(_COMPARE_SECONDS):
-                changed = await self.environment.host.show_changes(self.stored.sandbox_id)
-        except (AdapterError, TimeoutError) as error:
-            _log.info("changes not told", session_id=self.stored.session_id, reason=str(error))
-            changed = None
-        async with self.lock:
-            if not self.stored.stopping:
-                return
-            changes = Changes()
-            if changed is not None and changed.to_wire() != self.stored.changed:
-                self.stored.changed = dict(changed.to_wire())
-                self.environment.editors.notice(changes, self.stored, _told(changed))
-            self.finish_turn(changes, self.stored.stopping, None)
-            await self.commit(changes)
-
     def finish_turn(self, changes: Changes, stop_reason: str, error: AdapterError | None) -> None:
         """Nothing without a turn under way."""
         if self.stored.state != "busy":
@@ -363,13 +274,6 @@ class LiveSession:
     def record(self, activity: str) -> None:
         """The newest of what errors of time tell."""
         self.activities = [*self.activities, activity[:200]][-_ACTIVITIES:]
-
-
-def _told(changed: SandboxChanges) -> str:
-    if not changed.total:
-        return "the branch is as it was at its start"
-    more = changed.total - len(changed.paths)
-    return f"changed: {', '.join(changed.paths)}{f' and {more} more' if more else ''}"
 
 
 def _retrieve(future: "asyncio.Future[Any]") -> None:

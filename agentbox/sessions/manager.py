@@ -18,17 +18,13 @@ from agentbox.contracts.sessions import (
     SessionItem,
     Transcript,
 )
-from agentbox.core import clock
-from agentbox.core.ids import uuid7
 from agentbox.core.records.page import Page
 from agentbox.core.slot_errors import (
-    AdapterError,
     SessionBusy,
-    SessionsFull,
     UnknownSession,
-    ValidationError,
 )
-from agentbox.sessions import opening, turns
+from agentbox.sessions import configuring, ending, opening, recovery, turns
+from agentbox.sessions.creation import Creation, remember
 from agentbox.sessions.editor_methods import EditorMethods
 from agentbox.sessions.editors import Editors
 from agentbox.sessions.environment import Environment, SessionsConfig
@@ -36,11 +32,9 @@ from agentbox.sessions.live_session import LiveSession
 from agentbox.sessions.record import Detail, SessionRecord
 from agentbox.sessions.store import Changes, SessionStore
 from agentbox.sessions.stored import StoredSession
-from agentbox.sessions.transcript_bounds import drop_bodies
+from agentbox.sessions.upkeep import Upkeep
 
-MAX_TEXT: Final = 1 << 20  # bytes of the text of a turn in its result
 _CLOSE_SECONDS: Final = 5.0
-_SWEEP_SECONDS: Final = 5.0
 _RECORD_SECONDS: Final = 0.5  # between looks for something new
 _MAX_WAIT: Final = 60.0  # seconds of one call that waits
 _PAGE: Final = 256
@@ -59,6 +53,8 @@ class SessionManager:
         self._sessions: dict[str, LiveSession] = {}
         self._methods = EditorMethods(self)
         self._record = SessionRecord(store, self._transcript_detail)
+        self.upkeep = Upkeep(self)
+        self.creation = Creation(self, self._environment)
         self._sweeping: asyncio.Task[None] | None = None
         self._opening: dict[str, asyncio.Lock] = {}
 
@@ -69,10 +65,10 @@ class SessionManager:
             session = self._sessions[stored.session_id] = LiveSession(self._environment, stored)
             await session.recover()
         for session in self._sessions.values():
-            self._go_on(session)
+            recovery.go_on(session)
         for connection in self.editors.connections.values():
             self._methods.go_on(connection)
-        self._sweeping = asyncio.create_task(self._sweep_always(), name="sweep")
+        self._sweeping = asyncio.create_task(self.upkeep.run(), name="sweep")
 
     async def close(self) -> None:
         """Agents go on without session-host."""
@@ -81,6 +77,19 @@ class SessionManager:
         await self._methods.close()
         for session in self._sessions.values():
             await session.close()
+
+    def add(self, session: LiveSession) -> None:
+        """A new one."""
+        self._sessions[session.stored.session_id] = session
+
+    def live_sessions(self) -> list[LiveSession]:
+        """Oldest first."""
+        return list(self._sessions.values())
+
+    @property
+    def config(self) -> SessionsConfig:
+        """The values in force."""
+        return self._config()
 
     def stored_sessions(self) -> Iterable[StoredSession]:
         """Oldest first."""
@@ -114,7 +123,7 @@ class SessionManager:
     async def create_session(
         self, session: NewSession, *, request_id: str, principal: str
     ) -> Session:
-        made = await self._create(session, request_id, principal)
+        made = await self.creation.create(session, request_id, principal)
         return made.stored.describe()
 
     async def open_for_editor(
@@ -127,7 +136,7 @@ class SessionManager:
                 if (stored.name, stored.principal) == (session.name, principal) and stored.is_open:
                     await self.make_ready(one)
                     return one
-        return await self._create(session, request_id, principal)
+        return await self.creation.create(session, request_id, principal)
 
     async def list_sessions(self, *, limit: int, cursor: str | None) -> Page[Session]:
         after = cursor or ""
@@ -169,9 +178,9 @@ class SessionManager:
                 changes = Changes()
                 block = {"type": "text", "text": text}
                 turn = await turns.begin(session, changes, [block], principal)
-                self._remember(changes, principal, request_id, session, turn)
+                remember(changes, principal, request_id, session, turn)
                 await session.commit(changes)
-        return await self._wait(session, turn, wait_s)
+        return await turns.wait_for_end(session, turn, wait_s)
 
     async def cancel_session(self, session_id: str, *, principal: str) -> Session:
         session = self.find(session_id)
@@ -191,24 +200,7 @@ class SessionManager:
     async def configure(self, session: LiveSession, config: SessionConfig) -> None:
         """Raises ValidationError without a setting."""
         await self.make_ready(session)
-        seconds = self._config().acp.new_seconds
-        inner = session.stored.inner_id
-        if config.mode:
-            await session.call(
-                "session/set_mode", {"sessionId": inner, "modeId": config.mode}, seconds
-            )
-            session.stored.modes = {**session.stored.modes, "currentModeId": config.mode}
-        elif config.option:
-            params = {"sessionId": inner, "configId": config.option, "value": config.value}
-            told = await session.call("session/set_config_option", params, seconds)
-            session.stored.config = list(told["configOptions"])
-        else:
-            raise ValidationError(
-                "cannot configure the session: neither a mode nor an option is given",
-                errors=[{"pointer": "", "detail": "mode or option must be set"}],
-            )
-        async with session.lock:
-            await session.commit(Changes())
+        await configuring.configure(session, config)
 
     async def suspend_session(self, session_id: str, *, principal: str) -> Session:
         session = self.find(session_id)
@@ -292,7 +284,7 @@ class SessionManager:
         stored = session.stored
         async with self._opening.setdefault(stored.session_id, asyncio.Lock()):
             if stored.state == "suspended":
-                self._check_room()
+                self.creation.check_room()
                 await opening.resume(session)
         if not stored.is_open:
             raise SessionBusy(
@@ -301,185 +293,7 @@ class SessionManager:
                 id=stored.session_id,
             )
 
-    async def _create(self, new: NewSession, request_id: str, principal: str) -> LiveSession:
-        async with self._opening.setdefault(f"{principal}/{request_id}", asyncio.Lock()):
-            known = await self.store.once(principal, request_id)
-            if known is not None:
-                return self.find(known[0])
-            agent = self._agent(new.agent)
-            self._check_room()
-            if new.name and any(
-                one.name == new.name and one.is_open for one in self.stored_sessions()
-            ):
-                raise ValidationError(
-                    f"cannot open a session named {new.name!r}: there is one",
-                    hint="prompt that one, close it, or take another name",
-                    errors=[{"pointer": "/name", "detail": "is in use"}],
-                )
-            now = clock.to_wire(clock.now())
-            stored = StoredSession(
-                session_id=uuid7(),
-                name=new.name,
-                agent=agent,
-                principal=principal,
-                cwd=new.cwd,
-                created_at=now,
-                updated_at=now,
-                labels=dict(new.labels),
-                mcp_servers=list(new.mcp_servers),
-            )
-            session = self._sessions[stored.session_id] = LiveSession(self._environment, stored)
-            changes = Changes()
-            self._remember(changes, principal, request_id, session, 0)
-            async with session.lock:
-                await session.commit(changes)
-            await opening.create(session)
-        return session
-
-    def _agent(self, name: str) -> str:
-        agents = self._config().agents
-        if name in agents:
-            return name
-        if not name and len(agents) == 1:
-            return next(iter(agents))
-        known = ", ".join(agents) or "none"
-        detail = f"must be one of: {known}"
-        raise ValidationError(
-            f"cannot open a session with agent {name!r}: agents that speak ACP are {known}",
-            hint='name one; [agents.NAME] protocol = "acp" makes one',
-            errors=[{"pointer": "/agent", "detail": detail}],
-        )
-
-    def _check_room(self) -> None:
-        running = sum(one.has_program for one in self.stored_sessions())
-        cap = self._config().acp.max_sessions
-        if running >= cap:
-            raise SessionsFull(
-                f"cannot start another session: {running} of at most {cap} run",
-                hint="suspend or close one, or raise acp.max_sessions in agentbox.toml",
-                observed=running,
-                cap=cap,
-            )
-
-    @staticmethod
-    def _remember(
-        changes: Changes, principal: str, request_id: str, session: LiveSession, turn: int
-    ) -> None:
-        changes.add(
-            "INSERT OR REPLACE INTO once VALUES (?, ?, ?, ?)",
-            principal,
-            request_id,
-            session.stored.session_id,
-            turn,
-        )
-
-    async def _wait(self, session: LiveSession, turn: int, wait_s: float) -> PromptResult:
-        try:
-            async with asyncio.timeout(wait_s):
-                while session.ended_turn < turn:
-                    await session.wait()
-        except TimeoutError:
-            return PromptResult(turn=turn)
-        text, since = "", 0
-        while items := await self.store.items(session.stored.session_id, since, _PAGE, whole=True):
-            for item in items:
-                since = item.cursor
-                if item.turn != turn:
-                    continue
-                if item.kind == "stop":
-                    return PromptResult(
-                        turn=turn,
-                        stop_reason=str(item.data["stop_reason"]),
-                        text=text,
-                        cursor=item.cursor,
-                    )
-                if item.data.get("sessionUpdate") == "agent_message_chunk":
-                    text = (text + turns.said(item))[:MAX_TEXT]
-        return PromptResult(turn=turn)
-
-    def _go_on(self, session: LiveSession) -> None:
-        """After session-host was killed: the agent went on."""
-        stored = session.stored
-        if stored.state == "starting":
-            session.spawn(self._start_again(session), "start again")
-        elif stored.has_program and stored.program:
-            session.make_program().attach()
-            session.answer_waiting_requests()
-            if stored.stopping:
-                session.spawn(session.stop_turn(), "stop")
-            elif stored.state == "busy":
-                turns.watch(session)
-
-    async def _start_again(self, session: LiveSession) -> None:
-        """It was killed while the agent started: the next prompt, or load, starts it anew."""
-        stored = session.stored
-        if stored.program:
-            session.ending = "start"
-            session.make_program().attach()
-            assert session.program is not None
-            await session.program.end(0)
-        async with session.lock:
-            changes = Changes()
-            opened = bool(stored.inner_id)
-            stored.loading = False
-            session.set_state(
-                changes, "suspended" if opened else "failed", "session-host ended while it started"
-            )
-            await session.commit(changes)
-
     async def suspend(self, session: LiveSession) -> None:
         """Nothing if it is. Raises SessionBusy."""
-        stored = session.stored
-        async with self._opening.setdefault(stored.session_id, asyncio.Lock()):
-            if stored.state == "busy":
-                raise SessionBusy(
-                    f"cannot suspend session {stored.session_id}: a turn is under way",
-                    hint="cancel it first",
-                    id=stored.session_id,
-                )
-            if not stored.is_open:
-                return
-            program = session.program
-            session.ending = "suspend" if program is not None else ""
-            await self._environment.host.suspend_sandbox(stored.sandbox_id, grace_s=_CLOSE_SECONDS)
-            async with asyncio.timeout(_CLOSE_SECONDS):
-                while program is not None and session.program is program:
-                    await session.wait()
-
-    async def _sweep_always(self) -> None:
-        while True:
-            await asyncio.sleep(_SWEEP_SECONDS)
-            await self.sweep()
-
-    async def sweep(self) -> None:
-        """What the bounds of sessions ask for now; it is done every few seconds."""
-        await self.editors.drop_left()
-        for session in [*self._sessions.values(), None]:
-            try:
-                await (self._close_excess() if session is None else self._sweep_one(session))
-            except (AdapterError, TimeoutError) as error:
-                _log.warning("session not swept", reason=str(error))
-
-    async def _sweep_one(self, session: LiveSession) -> None:
-        stored = session.stored
-        await drop_bodies(session)
-        if not stored.is_open:
-            await session.seal()
-            return
-        if stored.agent not in self._config().agents:
-            return
-        acp = session.agent.acp
-        age = time.time() - clock.from_wire(stored.updated_at).timestamp()
-        if stored.state == "idle" and acp.idle_suspend_seconds and not session.has_client:
-            if age > acp.idle_suspend_seconds:
-                await self.suspend(session)
-        elif stored.state == "suspended" and age > acp.keep_days * 86_400:
-            await self.close_session(stored.session_id, principal="agentbox")
-
-    async def _close_excess(self) -> None:
-        suspended = sorted(
-            (one for one in self.stored_sessions() if one.state == "suspended"),
-            key=lambda one: one.updated_at,
-        )
-        for stored in suspended[: max(0, len(suspended) - self._config().acp.max_suspended)]:
-            await self.close_session(stored.session_id, principal="agentbox")
+        async with self._opening.setdefault(session.stored.session_id, asyncio.Lock()):
+            await ending.suspend(session)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from agentbox.contracts.sandboxes import SessionSandbox
 from agentbox.contracts.sessions import WORKSPACE
 from agentbox.core.slot_errors import AdapterError, AgentEnded
-from agentbox.sessions import protocol
+from agentbox.sessions import ending, protocol
 from agentbox.sessions.agent_messages import bounded
 from agentbox.sessions.live_session import WORK, LiveSession
 from agentbox.sessions.paths import PathMap
@@ -156,7 +156,7 @@ async def _fail(session: LiveSession, error: AdapterError) -> None:
         changes = Changes()
         session.set_state(changes, "failed", error.message)
         await session.commit(changes)
-    await session.seal()
+    await ending.seal(session)
 
 
 async def _stop(session: LiveSession) -> None:

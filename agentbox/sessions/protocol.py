@@ -1,5 +1,5 @@
-"""The Agent Client Protocol, version 1, as its published schema has it: the file is the schema
-v1 of the npm package @agentclientprotocol/sdk 2.4.0 (Apache-2.0), without its white space.
+"""The Agent Client Protocol, version 1, as its published schema has it: the file below is the
+schema v1 of the npm package @agentclientprotocol/sdk 2.4.0 (Apache-2.0), without its white space.
 
 What the schema knows is checked; what it does not know, an update of another kind, a method of an
 extension or a member `_meta`, passes as it is (https://agentclientprotocol.com/protocol/extensibility).

@@ -8,11 +8,13 @@ from typing import Any, Final
 
 import structlog
 
-from agentbox.contracts.sessions import SessionItem
+from agentbox.contracts.sessions import PromptResult, SessionItem
 from agentbox.core.slot_errors import SessionBusy, SlotUnavailable
 from agentbox.sessions.live_session import LiveSession
 from agentbox.sessions.store import Changes
 
+MAX_TEXT: Final = 1 << 20  # bytes of the text of a turn in its result
+_PAGE: Final = 256
 MAX_HISTORY: Final = 256 << 10  # bytes of a transcript that a new inner session is given
 _END_SECONDS: Final = 2.0
 _INTERRUPT_SECONDS: Final = 3.0
@@ -108,6 +110,34 @@ async def _wait_end(session: LiveSession, turn: int, seconds: float) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+async def wait_for_end(session: LiveSession, turn: int, wait_s: float) -> PromptResult:
+    """What the agent said, or the turn alone while it goes on."""
+    try:
+        async with asyncio.timeout(wait_s):
+            while session.ended_turn < turn:
+                await session.wait()
+    except TimeoutError:
+        return PromptResult(turn=turn)
+    text, since = "", 0
+    while items := await session.environment.store.items(
+        session.stored.session_id, since, _PAGE, whole=True
+    ):
+        for item in items:
+            since = item.cursor
+            if item.turn != turn:
+                continue
+            if item.kind == "stop":
+                return PromptResult(
+                    turn=turn,
+                    stop_reason=str(item.data["stop_reason"]),
+                    text=text,
+                    cursor=item.cursor,
+                )
+            if item.data.get("sessionUpdate") == "agent_message_chunk":
+                text = (text + said(item))[:MAX_TEXT]
+    return PromptResult(turn=turn)
 
 
 def _history(items: list[SessionItem], *, as_resource: bool) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from agentbox.contracts.orchestrator import (
 from agentbox.core import clock
 from agentbox.core.ids import new_trace_id
 from agentbox.core.records.wire import to_json
+from agentbox.core.slot_errors import InvalidTransition, invalid_transition
 from agentbox.policy.limits.registry import LIMITS
 from agentbox.policy.rights.grant_set import GrantSet
 from agentbox.sandbox.monitor.limit_readings import CPU_SECONDS
@@ -190,3 +191,13 @@ class AgentRecord:
                 "exit": None if ended is None else ExitRecord.from_wire(ended),
             }
         )
+
+
+def state_conflict(entry: AgentRecord, target: str, reason: str) -> InvalidTransition:
+    """The error of a call that the state of the agent does not allow."""
+    return invalid_transition(
+        f"agent {entry.agent_id} cannot be {target}: {reason}",
+        entry.agent_id,
+        from_state=entry.state,
+        to_state=target,
+    )

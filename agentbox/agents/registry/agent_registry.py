@@ -13,14 +13,15 @@ import structlog
 from agentbox.adapters.runtime.adapter import Page
 from agentbox.agents.admission.admit import Requester
 from agentbox.agents.authorization.revoker import GrantRevoker
-from agentbox.agents.registry.admissions import admit_again, admit_agent
-from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.admissions import admit_agent
+from agentbox.agents.registry.agent_record import AgentRecord, state_conflict
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.listing import build_page
 from agentbox.agents.registry.retention import surplus_agents
 from agentbox.agents.registry.store import REQUEST_SECONDS, RequestKey
 from agentbox.agents.runs import exits, home
 from agentbox.agents.runs.agent_runner import AgentRunner
+from agentbox.agents.runs.session_runner import SessionRunner, make_runner
 from agentbox.agents.streams.attached_readers import AttachedReaders
 from agentbox.agents.streams.stream_log import EVENTS, StreamLog
 from agentbox.contracts.orchestrator import (
@@ -32,7 +33,11 @@ from agentbox.contracts.orchestrator import (
     AgentSpec,
     ExitRecord,
 )
-from agentbox.core.slot_errors import InvalidTransition, NotFound, SlotUnavailable, StaleHandle
+from agentbox.core.slot_errors import (
+    NotFound,
+    SlotUnavailable,
+    StaleHandle,
+)
 
 log = structlog.get_logger()
 
@@ -108,7 +113,7 @@ class AgentRegistry:
         """Raises StaleHandle, NotFound, or InvalidTransition if no process runs."""
         entry = self._current(handle)
         if entry.pid is None:
-            raise _invalid_transition(entry, "signalled", "it is not running")
+            raise state_conflict(entry, "signalled", "it is not running")
         self.runners[entry.agent_id].signal(signal.Signals[f"SIG{name}"])
 
     async def terminate(self, handle: AgentHandle, grace: float | None) -> ExitRecord:
@@ -118,13 +123,15 @@ class AgentRegistry:
         if runner is not None:
             await runner.end(self.host.config.grace_seconds if grace is None else grace)
         if entry.state == "suspended":
-            if (runner := self.runners.get(entry.agent_id)) is None:
-                entry.stop_requested = True
-                entry.exit = replace(entry.exit or exits.lost_exit(), reason="terminated")
-                self.resume(entry)
-                runner = self.runners[entry.agent_id]
-            await asyncio.shield(runner.done)
+            await self._end_suspended(entry)
         return entry.exit or exits.lost_exit()
+
+    async def _end_suspended(self, entry: AgentRecord) -> None:
+        if entry.agent_id not in self.runners:
+            entry.stop_requested = True
+            entry.exit = replace(entry.exit or exits.lost_exit(), reason="terminated")
+            self.resume(entry)
+        await asyncio.shield(self.runners[entry.agent_id].done)
 
     def attachable_runner(self, handle: AgentHandle) -> AgentRunner:
         """The runner whose stdin and stdout can be attached now. Raises StaleHandle, NotFound or
@@ -132,11 +139,11 @@ class AgentRegistry:
         entry = self._current(handle)
         runner = self.runners.get(entry.agent_id)
         if runner is None or entry.pid is None:
-            raise _invalid_transition(entry, "attached", "it is not running")
+            raise state_conflict(entry, "attached", "it is not running")
         if runner.stdin is None:
-            raise _invalid_transition(entry, "attached", "its stdin is null")
+            raise state_conflict(entry, "attached", "its stdin is null")
         if runner.attached:
-            raise _invalid_transition(entry, "attached", "another client is attached")
+            raise state_conflict(entry, "attached", "another client is attached")
         return runner
 
     def attached_readers(self, entry: AgentRecord) -> AttachedReaders:
@@ -150,7 +157,7 @@ class AgentRegistry:
         grace = min(self.host.config.grace_seconds, SHUTDOWN_GRACE)
         await asyncio.gather(
             *(
-                runner.suspend(grace) if runner.entry.kind == "session" else runner.end(grace)
+                runner.suspend(grace) if isinstance(runner, SessionRunner) else runner.end(grace)
                 for runner in self.runners.values()
             )
         )
@@ -160,41 +167,13 @@ class AgentRegistry:
 
     def resume(self, entry: AgentRecord) -> None:
         """Apply the restart policy to an agent whose last generation has ended."""
-        runner = self.runners[entry.agent_id] = AgentRunner(
+        runner = self.runners[entry.agent_id] = make_runner(
             self.host, entry, self.streams[entry.agent_id]
         )
         runner.resume()
 
-    async def suspend(self, entry: AgentRecord, grace: float | None) -> None:
-        """Of a session; continues if the caller is cancelled."""
-        if (runner := self.runners.get(entry.agent_id)) is not None:
-            await runner.suspend(self.host.config.grace_seconds if grace is None else grace)
-
-    async def start_again(
-        self, entry: AgentRecord, requester: Requester, on_created: Callable[[AgentRunner], None]
-    ) -> None:
-        """One more generation of a suspended session, with the rights of now; nothing if it runs.
-        `on_created` is called before the start. Raises as `spawn`."""
-        while (runner := self.runners.get(entry.agent_id)) is not None:
-            if runner.sandbox is not None:
-                return
-            await asyncio.shield(runner.done)
-        self._check_open()
-        admit_again(self.host, entry, requester)
-        stream = self.streams[entry.agent_id]
-        stream.reopen()
-        runner = self.runners[entry.agent_id] = AgentRunner(self.host, entry, stream)
-        on_created(runner)
-        try:
-            await runner.start_again()
-            self.revoker.watch(entry)
-        except BaseException:
-            self.runners.pop(entry.agent_id)
-            stream.close()
-            runner.done.set_result(None)
-            raise
-
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
+        """Raises SlotUnavailable once no agent is started any more."""
         if self.closing:
             raise SlotUnavailable(
                 "cannot start another agent: agent-host is shutting down",
@@ -213,7 +192,7 @@ class AgentRegistry:
         stdin: bytes | None,
         attached: bool,
     ) -> AgentHandle:
-        self._check_open()
+        self.check_open()
         entry, state = admit_agent(self.host, spec, requester, once=once, kind=kind)
         self.entries[entry.agent_id] = entry
         stream = self.streams[entry.agent_id] = StreamLog(
@@ -221,7 +200,7 @@ class AgentRegistry:
         )
         if attached:
             stream.hold(0)
-        runner = self.runners[entry.agent_id] = AgentRunner(self.host, entry, stream)
+        runner = self.runners[entry.agent_id] = make_runner(self.host, entry, stream)
         on_created(runner)
         try:
             await self.host.store.admit(entry, state)
@@ -308,9 +287,8 @@ class AgentRegistry:
             await asyncio.to_thread(home.remove_private, directory)
             await self.host.reviews.clean_up(directory.name)
         except OSError as error:
-            log.warning(
-                "cannot remove a private directory", directory=str(directory), reason=error.strerror
-            )
+            path, reason = str(directory), error.strerror
+            log.warning("cannot remove a private directory", directory=path, reason=reason)
         await self._drop_surplus()
 
     async def _drop_surplus(self) -> None:
@@ -329,13 +307,3 @@ class AgentRegistry:
 def _retention(entry: AgentRecord) -> tuple[int, int]:
     """Bytes of each output stream, and number of lifecycle items."""
     return entry.limits.stdout or 0, entry.limits.events_kept or EVENTS
-
-
-def _invalid_transition(entry: AgentRecord, target: str, reason: str) -> InvalidTransition:
-    members: dict[str, Any] = {
-        "id": entry.agent_id,
-        "from": entry.state,
-        "to": target,
-        "blockers": [],
-    }
-    return InvalidTransition(f"agent {entry.agent_id} cannot be {target}: {reason}", **members)

@@ -51,7 +51,6 @@ class AgentRunner:
         self._grace = host.config.grace_seconds
         self._task: asyncio.Task[None] | None = None
         self._feeding: asyncio.Task[None] | None = None
-        self._suspending = False
         self._revoked = False  # a right was revoked that the kernel still enforces
 
     async def start(self) -> None:
@@ -66,9 +65,11 @@ class AgentRunner:
     @property
     def sandbox(self) -> OpenSandbox | None:
         """What programs are started in; None if it has ended or is about to."""
-        is_over = self._process is None or self._stop.is_set()
-        is_over = is_over or self._suspending or self._revoked
-        return None if is_over else self._opened
+        return None if self._process is None or self._must_end else self._opened
+
+    @property
+    def _must_end(self) -> bool:
+        return self._stop.is_set() or self._revoked
 
     def detach(self) -> None:
         """Allow another client to attach."""
@@ -94,26 +95,6 @@ class AgentRunner:
         if self._process is not None and self.entry.state == "running":
             self._set_state("stopping")
         if self._process is not None:
-            self._process.end(grace)
-        await asyncio.shield(self.done)
-
-    async def start_again(self) -> None:
-        """One more generation of a suspended agent. Raises SpawnError; then it is suspended as
-        before."""
-        self.entry.generation += 1
-        self._set_state("starting")
-        try:
-            await self._spawn("agent.resumed")
-        except BaseException:
-            self._set_state("suspended")
-            raise
-        self._task = asyncio.create_task(self._run(), name=f"agent-{self.entry.agent_id}")
-
-    async def suspend(self, grace: float) -> None:
-        """End the tree of a session, which can be started again; return when no process runs."""
-        self._suspending = True
-        if self._process is not None:
-            self._set_state("stopping")
             self._process.end(grace)
         await asyncio.shield(self.done)
 
@@ -172,7 +153,7 @@ class AgentRunner:
         entry.start_ticks, entry.started_at = started.start_ticks, clock.now()
         entry.isolation = report(launch, started.measured) if started.measured else {}
         self._set_state("running", pid=entry.pid)
-        if self._stop.is_set() or self._suspending or self._revoked:  # requested during the start
+        if self._must_end:  # requested during the start
             process.end(self._grace)
         await self.host.save(
             entry,
@@ -206,11 +187,7 @@ class AgentRunner:
         self._limits.end(ended.breach, timeout=ended.cause == "timeout")
 
     async def _next_generation(self) -> bool:
-        """Restart after an end if the policy permits. True once the next generation runs. A session
-        is suspended instead."""
-        if self.entry.kind == "session" and not self.entry.stop_requested:
-            await self._record_suspension()
-            return False
+        """Restart after an end if the policy permits. True once the next generation runs."""
         while (delay := self._restart_delay()) is not None:
             await self._record_end(delay)
             if await self._stopped_within(delay / self.host.config.clock_scale):
@@ -288,15 +265,6 @@ class AgentRunner:
         )
         await self.host.save(entry, *pending, exit_event)
 
-    async def _record_suspension(self) -> None:
-        entry, end = self.entry, self._exit_record()
-        self._set_state("suspended")
-        self.output.append_item("exit", end.to_wire())
-        entry.exit_pending = False
-        pending, self._pending_events = self._pending_events, []
-        suspended = self._lifecycle_event("agent.suspended", exit=end.to_wire())
-        await self.host.save(entry, *pending, suspended)
-
     def _finish(self) -> None:
         self._stop.set()
         self.stream.close()
@@ -324,10 +292,6 @@ class AgentRunner:
             self.host.save_soon(self.entry, self._lifecycle_event(event_type, **details))
 
     def _lifecycle_event(self, event_type: str, **data: Any) -> LifecycleEvent:
-        entry = self.entry
-        common = {
-            "name": entry.spec.name,
-            "generation": entry.generation,
-            "profile": entry.spec.profile,
-        }
+        entry, spec = self.entry, self.entry.spec
+        common = {"name": spec.name, "generation": entry.generation, "profile": spec.profile}
         return LifecycleEvent(event_type, entry.agent_id, {**common, **data})

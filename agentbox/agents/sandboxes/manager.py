@@ -9,7 +9,6 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-from agentbox.adapters.orchestrator.spec_checks import check_form
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Page
 from agentbox.agents.admission.admit import Requester
@@ -20,7 +19,9 @@ from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.agent_registry import AgentRegistry
 from agentbox.agents.registry.listing import select_page
 from agentbox.agents.registry.sandbox_events import sandbox_created, sandbox_ended
+from agentbox.agents.registry.session_generations import start_again, suspend
 from agentbox.agents.runs.agent_runner import AgentRunner
+from agentbox.agents.sandboxes.exec_checks import check_exec
 from agentbox.agents.sandboxes.exec_run import ExecRun
 from agentbox.agents.sandboxes.files import SandboxFiles
 from agentbox.agents.sandboxes.sandbox import SandboxPrograms
@@ -28,8 +29,6 @@ from agentbox.contracts.arguments import MAX_GRACE
 from agentbox.contracts.mcp import SERVER_LABEL
 from agentbox.contracts.orchestrator import (
     DEFAULT,
-    MAX_OUTPUT,
-    MAX_RUN_SECONDS,
     AgentKind,
     AgentSpec,
     Signal,
@@ -111,7 +110,7 @@ class SandboxManager:
         if grace_s is not None and not 0 <= grace_s <= MAX_GRACE:
             raise invalid("/grace_s", f"must be from 0 to {MAX_GRACE:g}")
         async with self._changing.setdefault(sandbox_id, asyncio.Lock()):
-            await self._registry.suspend(entry, grace_s)
+            await suspend(self._registry, entry, grace_s)
             await self._of(sandbox_id).close()
         return self.get(sandbox_id)
 
@@ -122,7 +121,7 @@ class SandboxManager:
         async with self._changing.setdefault(sandbox_id, asyncio.Lock()):
             if entry.state == "suspended":
                 await self._of(sandbox_id).close()  # that of the generation before
-            await self._registry.start_again(entry, requester, self._on_created_again)
+            await start_again(self._registry, entry, requester, self._on_created_again)
         return self.get(sandbox_id)
 
     async def changes(self, sandbox_id: str) -> SandboxChanges:
@@ -194,7 +193,7 @@ class SandboxManager:
         """Once the program has ended, or with `detach` started; a repeated request of the same
         caller gets the same program. Its result is kept until the context ends. Runs on if the
         caller is cancelled. Raises NotFound, SandboxOver, ExecLimit, ValidationError."""
-        _check_exec(argv, cwd, env, timeout_s, max_output)
+        check_exec(argv, cwd, env, timeout_s, max_output)
         host = self._registry.host
         host.config = host.live_config.apply(host.config)
         programs = self._of(sandbox_id)
@@ -322,19 +321,3 @@ class SandboxManager:
             execs=self._of(entry.agent_id).infos(),
             exit=None if entry.exit_pending else entry.exit,
         )
-
-
-def _check_exec(
-    argv: tuple[str, ...],
-    cwd: str,
-    env: Mapping[str, str],
-    timeout_s: float,
-    max_output: int,
-) -> None:
-    if not argv or not argv[0]:
-        raise invalid("/argv", "must name a program")
-    check_form(AgentSpec(name="exec", argv=argv, cwd=cwd, env=env))
-    if not 0 < timeout_s <= MAX_RUN_SECONDS:
-        raise invalid("/timeout_s", f"must be above 0 and at most {MAX_RUN_SECONDS:g}")
-    if not 0 <= max_output <= MAX_OUTPUT:
-        raise invalid("/max_output", f"must be from 0 to {MAX_OUTPUT}")

@@ -82,7 +82,6 @@ class AgentTable:
         "live",
         doc='Program and first arguments. With protocol = "acp" and a preset it may be absent: '
         "it is the preset's then.",
-        when=ENABLED,
     )
     args: tuple[Argument, ...] = key((), "live", doc="Further arguments.", when=ENABLED)
     protocol: Literal["oneshot", "stdio", "acp"] = key(

@@ -7,7 +7,7 @@ from typing import Final
 
 from agentbox.policy.limits.limit import Limit, Unit
 from agentbox.policy.limits.mcp import MCP_LIMITS
-from agentbox.policy.limits.sessions import SESSION_LIMITS
+from agentbox.policy.limits.sandbox_rows import SANDBOX_ROWS
 
 WARN_AT: Final = 0.8  # of a cap: warn once
 REARM_BELOW: Final = 0.5  # of a cap: below it, warnings are enabled again
@@ -214,40 +214,8 @@ _ROWS = (
         consequence="the spawn is refused",
         bound="exact",
     ),
-    Limit(
-        name="max_sandboxes",
-        unit="agents",
-        config_path="sandboxes.max",
-        enforced_by="agent-host",
-        consequence="the sandbox is refused",
-        bound="exact",
-    ),
-    Limit(
-        name="sandbox_seconds",
-        unit="seconds",
-        config_path="sandboxes.ttl_seconds",
-        enforced_by="reaper",
-        consequence="the sandbox is ended, and its branch sealed",
-        bound="exact",
-    ),
-    Limit(
-        name="max_exec",
-        unit="processes",
-        config_path="sandboxes.max_exec",
-        enforced_by="agent-host",
-        consequence="a further program is refused",
-        bound="exact",
-    ),
-    Limit(
-        name="max_file",
-        unit="bytes",
-        config_path="sandboxes.max_file",
-        enforced_by="agent-host",
-        consequence="the file call is refused",
-        bound="exact",
-    ),
+    *SANDBOX_ROWS,
     *MCP_LIMITS,
-    *SESSION_LIMITS,
 )
 
 LIMITS: Final[Mapping[str, Limit]] = {row.name: row for row in _ROWS}

@@ -47,6 +47,7 @@ def test_a_revoked_right_that_nothing_repeats_stays_a_denial() -> None:
 
 
 def test_secrets_are_compared_with_secrets() -> None:
+    """A secret that was revoked is not handed over again."""
     old = GrantSet(secrets=(grant("1", "KEY", scope="env", operations=("read",), revoked=True),))
     new = GrantSet(secrets=(grant("2", "KEY", scope="env", operations=("read",)),))
     assert states(without_revoked(new, old)) == {"2": True}

@@ -1,57 +1,26 @@
 """Sandboxes of sessions on a real agent-host: one of a table, that outlives its processes."""
 
 import asyncio
-import contextlib
 import os
 from collections.abc import AsyncIterator, Iterator
 from functools import partial
-from pathlib import Path
 
 import pytest
 from support.agent_host import AgentHostBox
-from support.host_agents import open_orchestrator
-from support.host_sandboxes import create, get, put, run, sh, shown_when
+from support.host_sandboxes import create, put, run, sh, shown_when
+from support.session_sandboxes import MANIFEST, open_sessions, start, wait_for_file
 
 from agentbox.adapters.orchestrator.local_process import LocalProcessOrchestrator
-from agentbox.client.agent_host.operation_calls import agent_host_client
-from agentbox.client.agent_host.program_connection import ProgramConnection
 from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.contracts.orchestrator import AgentSpec
-from agentbox.contracts.sandboxes import SessionSandbox
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import (
     InvalidTransition,
-    NotFound,
     QuotaExceeded,
     SandboxOver,
     SpawnError,
 )
 from agentbox.plan.names import SESSION_HOST
-
-MANIFEST = """
-[sandboxes]
-max = 2
-
-[policies.worker]
-base = "sandboxed"
-[[policies.worker.tool]]
-mode = "allow"
-patterns = ["pod/*"]
-
-[acp]
-max_message = "64KiB"
-
-[agents.coder]
-command = ["coder", "--acp"]
-protocol = "acp"
-profile = "worker"
-limits.pids = 40
-
-[agents.lines]
-command = ["cat"]
-protocol = "stdio"
-"""
-ALICE = {"principal": "urn:agentbox:token:alice"}
 
 
 @pytest.fixture(scope="module")
@@ -62,14 +31,6 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AgentHostBox]:
     made.start()
     yield made
     made.stop()
-
-
-@contextlib.asynccontextmanager
-async def open_sessions(box: AgentHostBox) -> AsyncIterator[AgentHost]:
-    connection = ProgramConnection(box.paths, SESSION_HOST, lambda: ALICE)
-    await connection.open()
-    yield agent_host_client(lambda: connection)
-    await connection.close()
 
 
 @pytest.fixture
@@ -83,11 +44,6 @@ async def sessions(
             await opened.end_sandbox(one.sandbox_id, grace_s=0)
         for review in await opened.list_reviews():
             await opened.discard_review(review.agent_id, by="test")
-
-
-async def start(sessions: AgentHost, agent: str = "coder") -> str:
-    new = SessionSandbox(agent=agent, name="s1")
-    return (await sessions.create_session_sandbox(new, request_id=uuid7())).sandbox_id
 
 
 async def test_it_is_of_its_table_and_without_a_ttl(
@@ -143,6 +99,7 @@ async def test_both_calls_can_be_repeated(sessions: AgentHost) -> None:
 
 
 async def test_the_end_of_a_suspended_one_is_a_review(sessions: AgentHost) -> None:
+    """And the end of the sandbox."""
     one = await start(sessions)
     await put(sessions, one, "workspace/new", b"1\n")
     await sessions.suspend_sandbox(one, grace_s=0)
@@ -239,65 +196,8 @@ async def test_only_a_table_that_speaks_acp_has_sessions(
 
 
 async def test_no_other_sandbox_is_suspended(sessions: AgentHost) -> None:
+    """One of the API has a TTL, and its end is a review."""
     one = await create(sessions)
     for call in (sessions.suspend_sandbox(one, grace_s=0), sessions.resume_sandbox(one)):
         with pytest.raises(InvalidTransition):
             await call
-
-
-@pytest.mark.parametrize("crash", [True, False], ids=["killed", "stopped"])
-async def test_it_outlives_agent_host(tmp_path: Path, crash: bool) -> None:
-    """No output that was stored is lost, and branch and HOME are opened again, once or twice."""
-    box = AgentHostBox(tmp_path, manifest=MANIFEST, programs=(SESSION_HOST,), scale=50)
-    box.start()
-    async with open_sessions(box) as sessions:
-        running, asleep = await start(sessions), await start(sessions)
-        await sessions.suspend_sandbox(asleep, grace_s=0)
-        started = await sh(
-            sessions, running,
-            "echo 1 > new; echo 2 > $HOME/kept; seq 1 2000; echo whole > done; sleep 1000",
-            detach=True, timeout_s=1000.0, max_output=1 << 20,
-        )  # fmt: skip
-        await wait_for_file(sessions, running, "workspace/done")
-        wanted = "".join(f"{n}\n" for n in range(1, 2001)).encode()
-        await read_until(sessions, running, started.n, wanted)
-    for generation in (2, 3):
-        if crash:
-            box.kill()
-        else:
-            box.stop()
-        box.start()
-        async with open_sessions(box) as sessions, open_orchestrator(box) as adapter:
-            shown = await shown_when(sessions, running, lambda one: one.state == "suspended")
-            assert (await sessions.get_sandbox(asleep)).state == "suspended"
-            assert (shown.branch["state"], await sessions.list_reviews()) == ("open", ())
-            items = [item async for item in sessions.stream_exec(running, 1, since=0, follow=True)]
-            assert b"".join(item.data for item in items if item.kind == "stdout") == wanted
-            assert items[-1].kind == "exit"
-            assert (await sessions.resume_sandbox(running)).state == "running"
-            assert (await adapter.get(running)).handle.generation == generation
-            found = await sh(sessions, running, "cat new $HOME/kept")
-            assert (found.stdout, found.n) == (b"1\n2\n", generation)
-    async with open_sessions(box) as sessions:
-        await sessions.end_sandbox(running, grace_s=0)
-        assert [review.agent_id for review in await sessions.list_reviews()] == [running]
-    box.stop()
-
-
-async def wait_for_file(sessions: AgentHost, sandbox_id: str, path: str) -> None:
-    async with asyncio.timeout(20):
-        while True:
-            with contextlib.suppress(NotFound):
-                await get(sessions, sandbox_id, path)
-                return
-            await asyncio.sleep(0.02)
-
-
-async def read_until(sessions: AgentHost, sandbox_id: str, n: int, wanted: bytes) -> None:
-    """agent-host has stored that output."""
-    found = b""
-    async with asyncio.timeout(20):
-        async for item in sessions.stream_exec(sandbox_id, n, since=0, follow=True):
-            found += item.data if item.kind == "stdout" else b""
-            if found == wanted:
-                return

@@ -72,7 +72,7 @@ async def test_number_of_sessions(manager: SessionManager, settings: Settings) -
     with pytest.raises(SessionsFull):
         await manager.resume_session(first, principal="alice")
     await manager.suspend_session(second, principal="alice")
-    await manager.sweep()
+    await manager.upkeep.sweep()
     states = [(await manager.get_session(one)).state for one in (first, second)]
     assert states == ["closed", "suspended"]
 
@@ -108,9 +108,9 @@ async def test_an_idle_session_is_suspended(manager: SessionManager, settings: S
     session_id, watched = await opened(manager), await opened(manager)
     manager.find(watched).readers += 1
     settings.change_agent(idle_suspend_seconds=0.001)
-    await manager.sweep()
+    await manager.upkeep.sweep()
     assert (await manager.get_session(session_id)).state == "suspended"
     assert (await manager.get_session(watched)).state == "idle"
     settings.change_agent(keep_days=0)
-    await manager.sweep()
+    await manager.upkeep.sweep()
     assert (await manager.get_session(session_id)).state == "closed"

@@ -9,7 +9,7 @@ import pytest
 from support.agent_host import AgentHostBox
 from support.sessions_lab import Editor, open_manager, prompted, sessions_box, updates
 
-from agentbox.sessions import editors
+from agentbox.sessions import editor_connection
 from agentbox.sessions.coalescing import joined
 from agentbox.sessions.manager import SessionManager
 
@@ -36,7 +36,7 @@ def said(message: dict[str, Any]) -> str:
 
 async def test_updates_coalesce(manager: SessionManager, monkeypatch: pytest.MonkeyPatch) -> None:
     """More of them than are kept; also by a reader that goes on amid the flood."""
-    monkeypatch.setattr(editors, "KEPT_FRAMES", 512)
+    monkeypatch.setattr(editor_connection, "KEPT_FRAMES", 512)
     editor = Editor(manager)
     messages = editor.receive()
     begun = asyncio.ensure_future(anext(messages))

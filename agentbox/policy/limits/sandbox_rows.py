@@ -1,10 +1,42 @@
-"""Bounds of sessions. The tests that prove them are in tests/unit/sessions."""
+"""Limits of sandboxes and of sessions."""
 
 from typing import Final
 
 from agentbox.policy.limits.limit import Limit
 
-SESSION_LIMITS: Final = (
+SANDBOX_ROWS: Final = (
+    Limit(
+        name="max_sandboxes",
+        unit="agents",
+        config_path="sandboxes.max",
+        enforced_by="agent-host",
+        consequence="the sandbox is refused",
+        bound="exact",
+    ),
+    Limit(
+        name="sandbox_seconds",
+        unit="seconds",
+        config_path="sandboxes.ttl_seconds",
+        enforced_by="reaper",
+        consequence="the sandbox is ended, and its branch sealed",
+        bound="exact",
+    ),
+    Limit(
+        name="max_exec",
+        unit="processes",
+        config_path="sandboxes.max_exec",
+        enforced_by="agent-host",
+        consequence="a further program is refused",
+        bound="exact",
+    ),
+    Limit(
+        name="max_file",
+        unit="bytes",
+        config_path="sandboxes.max_file",
+        enforced_by="agent-host",
+        consequence="the file call is refused",
+        bound="exact",
+    ),
     Limit(
         name="session_output",
         unit="bytes",

@@ -1,0 +1,102 @@
+"""New sessions: of which agent, and whether there is room."""
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from agentbox.contracts.sessions import NewSession
+from agentbox.core import clock
+from agentbox.core.ids import uuid7
+from agentbox.core.slot_errors import SessionsFull, ValidationError
+from agentbox.sessions import opening
+from agentbox.sessions.environment import Environment
+from agentbox.sessions.live_session import LiveSession
+from agentbox.sessions.store import Changes
+from agentbox.sessions.stored import StoredSession
+
+if TYPE_CHECKING:
+    from agentbox.sessions.manager import SessionManager
+
+
+class Creation:
+    """Of all sessions."""
+
+    def __init__(self, manager: "SessionManager", environment: Environment) -> None:
+        self._manager, self._environment = manager, environment
+        self._locks: dict[str, asyncio.Lock] = {}
+
+    async def create(self, new: NewSession, request_id: str, principal: str) -> LiveSession:
+        """A repeated call returns the same one. Raises ValidationError, SessionsFull, and what
+        opening one raises."""
+        async with self._locks.setdefault(f"{principal}/{request_id}", asyncio.Lock()):
+            known = await self._environment.store.once(principal, request_id)
+            if known is not None:
+                return self._manager.find(known[0])
+            agent = self._agent(new.agent)
+            self.check_room()
+            if new.name and any(
+                one.name == new.name and one.is_open for one in self._manager.stored_sessions()
+            ):
+                raise ValidationError(
+                    f"cannot open a session named {new.name!r}: there is one",
+                    hint="prompt that one, close it, or take another name",
+                    errors=[{"pointer": "/name", "detail": "is in use"}],
+                )
+            now = clock.to_wire(clock.now())
+            stored = StoredSession(
+                session_id=uuid7(),
+                name=new.name,
+                agent=agent,
+                principal=principal,
+                cwd=new.cwd,
+                created_at=now,
+                updated_at=now,
+                labels=dict(new.labels),
+                mcp_servers=list(new.mcp_servers),
+            )
+            session = LiveSession(self._environment, stored)
+            self._manager.add(session)
+            changes = Changes()
+            remember(changes, principal, request_id, session, 0)
+            async with session.lock:
+                await session.commit(changes)
+            await opening.create(session)
+        return session
+
+    def _agent(self, name: str) -> str:
+        agents = self._environment.config().agents
+        if name in agents:
+            return name
+        if not name and len(agents) == 1:
+            return next(iter(agents))
+        known = ", ".join(agents) or "none"
+        detail = f"must be one of: {known}"
+        raise ValidationError(
+            f"cannot open a session with agent {name!r}: agents that speak ACP are {known}",
+            hint='name one; [agents.NAME] protocol = "acp" makes one',
+            errors=[{"pointer": "/agent", "detail": detail}],
+        )
+
+    def check_room(self) -> None:
+        """Raises SessionsFull."""
+        running = sum(one.has_program for one in self._manager.stored_sessions())
+        cap = self._environment.config().acp.max_sessions
+        if running >= cap:
+            raise SessionsFull(
+                f"cannot start another session: {running} of at most {cap} run",
+                hint="suspend or close one, or raise acp.max_sessions in agentbox.toml",
+                observed=running,
+                cap=cap,
+            )
+
+
+def remember(
+    changes: Changes, principal: str, request_id: str, session: LiveSession, turn: int
+) -> None:
+    """The call that made the session, or the turn, is not done twice."""
+    changes.add(
+        "INSERT OR REPLACE INTO once VALUES (?, ?, ?, ?)",
+        principal,
+        request_id,
+        session.stored.session_id,
+        turn,
+    )
