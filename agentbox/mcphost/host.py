@@ -23,11 +23,12 @@ from agentbox.mcphost.config import McpConfig
 from agentbox.mcphost.connection import ServerConnection
 from agentbox.mcphost.pool import OPERATOR, ServerPool
 from agentbox.mcphost.results import check_result
-from agentbox.mcphost.store import McpStore
+from agentbox.mcphost.store import McpStore, NewLine
 from agentbox.mcphost.tool_catalogue import ToolCatalogue
 from agentbox.plan.tables import McpServerPlan
 
 _RECORD_LIMIT: Final = 1000
+_EVENT_SECONDS: Final = 0.05  # events of this time are stored together
 _MAX_WAIT: Final = 60.0  # seconds of one call that waits
 
 
@@ -44,7 +45,8 @@ class McpService:
         self._failures: dict[str, int] = {}
         self._told_drift: dict[tuple[str, str], str] = {}  # the live digest that was told
         self._recorded = asyncio.Event()
-        self._appends: set[asyncio.Task[None]] = set()
+        self._events: list[NewLine] = []
+        self._storing: asyncio.Task[None] | None = None
 
     async def list_servers(self) -> tuple[McpServer, ...]:
         return tuple(self._describe(name) for name in sorted(self.config.servers))
@@ -164,7 +166,8 @@ class McpService:
     async def close(self) -> None:
         """Ends all servers; returns when all events are stored."""
         await self._pool.close()
-        await asyncio.gather(*self._appends, return_exceptions=True)
+        if self._storing is not None:
+            await asyncio.wait({self._storing})
 
     async def _call(
         self,
@@ -189,7 +192,7 @@ class McpService:
             raise McpResult(
                 f"cannot return the result of {tool}: it has no content", server=server, tool=tool
             )
-        await asyncio.to_thread(check_result, server, definition, result, row.max_result)
+        check_result(server, definition, result, row.max_result)
         return result
 
     async def _discover(self, server: str, agent_id: str) -> None:
@@ -251,18 +254,19 @@ class McpService:
     def _tell(
         self, kind: str, data: Mapping[str, Any], agent_id: str, session_id: str, trace_id: str
     ) -> None:
-        """Stores an event in the background: a call need not wait for the disk."""
+        """Stores an event in the background, with others of the moment: a call need not wait for
+        the disk."""
+        self._events.append(NewLine(kind, data, agent_id, session_id, trace_id))
+        if self._storing is None or self._storing.done():
+            self._storing = asyncio.create_task(self._store_events())
+            self._storing.add_done_callback(log_failures("events of MCP servers"))
 
-        async def append() -> None:
-            await self._store.append(
-                kind, data, agent_id=agent_id, session_id=session_id, trace_id=trace_id
-            )
+    async def _store_events(self) -> None:
+        while self._events:
+            await asyncio.sleep(_EVENT_SECONDS)
+            lines, self._events = self._events, []
+            await self._store.append(lines)
             self._recorded.set()
-
-        task = asyncio.create_task(append())
-        self._appends.add(task)
-        task.add_done_callback(self._appends.discard)
-        task.add_done_callback(log_failures("an event of an MCP server"))
 
 
 def _invalid(pointer: str, detail: str) -> ValidationError:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, Final
 
 from agentbox.core.slot_errors import McpResult
@@ -42,19 +43,14 @@ def check_result(
 
 
 def _difference(schema: dict[str, Any], content: Any) -> str:
-    """How the content differs from the schema; "" if it matches. References are resolved within
-    the schema only."""
-    from jsonschema import SchemaError  # few tools have an output schema
-    from jsonschema.validators import validator_for
-    from referencing import Registry
-    from referencing.exceptions import Unresolvable
-
+    """How the content differs from the schema; "" if it matches."""
     if content is None:
         return "it has an output schema, and the result has no structured content"
-    kind = validator_for(schema)
+    from jsonschema import SchemaError  # few tools have an output schema
+    from referencing.exceptions import Unresolvable
+
     try:
-        kind.check_schema(schema)
-        error = next(kind(schema, registry=Registry()).iter_errors(content), None)
+        error = next(_validator(json.dumps(schema)).iter_errors(content), None)
     except SchemaError:
         return "its output schema is not valid"
     except (Unresolvable, RecursionError):
@@ -62,3 +58,16 @@ def _difference(schema: dict[str, Any], content: Any) -> str:
     if error is None:
         return ""
     return f"its structured content does not match at /{'/'.join(map(str, error.absolute_path))}"
+
+
+@lru_cache(maxsize=256)
+def _validator(schema: str) -> Any:
+    """Of a schema as JSON: to check it takes longer than to apply it. References are resolved
+    within it only. Raises SchemaError."""
+    from jsonschema.validators import validator_for
+    from referencing import Registry
+
+    document = json.loads(schema)
+    kind = validator_for(document)
+    kind.check_schema(document)
+    return kind(document, registry=Registry())

@@ -3,9 +3,9 @@ taken yet.
 """
 
 import json
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import apsw
 
@@ -32,6 +32,16 @@ MIGRATIONS: Final = (
     ) STRICT;
     """,
 )
+
+
+class NewLine(NamedTuple):
+    """An event before it is stored; ids are "" where there are none."""
+
+    type: str
+    data: Mapping[str, Any]
+    agent_id: str
+    session_id: str
+    trace_id: str
 
 
 class McpStore:
@@ -107,18 +117,16 @@ class McpStore:
         kept = {key: digest for key, digest in self._pins.items() if key[0] != server}
         self._pins = {**kept, **{(server, tool): digest for tool, digest in pins.items()}}
 
-    async def append(
-        self, kind: str, data: Mapping[str, Any], *, agent_id: str, session_id: str, trace_id: str
-    ) -> None:
-        """Adds an event to the record."""
+    async def append(self, lines: Sequence[NewLine]) -> None:
+        """Adds events to the record."""
         moment = clock.to_wire(clock.now())
-        row = (uuid7(), moment, kind, agent_id, session_id, trace_id, json.dumps(data))
+        rows = [(uuid7(), moment, *line[:1], *line[2:], json.dumps(line.data)) for line in lines]
 
         def job(db: apsw.Connection) -> None:
-            db.execute(
+            db.executemany(
                 "INSERT INTO record (id, at, type, agent_id, session_id, trace_id, data) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?)",
-                row,
+                rows,
             )
             db.execute("DELETE FROM record WHERE seq <= ?", (db.last_insert_rowid() - KEEP_EVENTS,))
 

@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from helpers import until
 from mcp.client.client import Client
@@ -63,6 +62,7 @@ fs = [{{ mode = "allow", operations = ["read"], patterns = ["{PURELIB}/**", "{sy
 [mcp.servers.official]
 command = ["{Path(sys.executable).resolve()}", "-I", "-c", '''{OFFICIAL.format(paths=[PURELIB])}''']
 profile = "sdk"
+instance = "shared"
 [mcp.servers.hostile]
 command = ["/usr/bin/python3", "-c", '''{HOSTILE}''']
 call_seconds = 3
@@ -206,10 +206,10 @@ def test_a_changed_definition_is_withheld(pinned: McpBox, victim: str) -> None:
     assert pinned.post(victim, "tools/list", "/mcp/rug")["tools"] == []
     row = next(tool for tool in pinned.client.mcp.show_server("rug").tools)
     assert (row.state, row.pinned_definition["description"]) == ("drift", "Reads a file.")
-    told = until(lambda: events(pinned, "mcp.drift"), 10)
+    told = until(lambda: pinned.events("mcp.drift"), 10)
     assert told[0]["data"]["server"] == "rug"
     assert told[0]["data"]["pinned"] == row.pinned
-    assert until(lambda: 'agentbox_mcp_drift{server="rug"} 1.0' in metrics(pinned), 10)
+    assert until(lambda: 'agentbox_mcp_drift{server="rug"} 1.0' in pinned.metrics(), 10)
 
 
 def test_what_cannot_be_offered_is_not(pinned: McpBox, victim: str) -> None:
@@ -248,7 +248,7 @@ def test_calls_are_in_the_journal(pinned: McpBox, user: str) -> None:
     pinned.call(user, "calc__add", **arguments)
 
     def told() -> Any:
-        found = events(pinned, "mcp.called")
+        found = pinned.events("mcp.called")
         return next((one for one in found if one["data"]["arguments"] == expected), None)
 
     event = until(told, 10)
@@ -284,11 +284,6 @@ def test_a_killed_mcp_host_leaves_nothing(pinned: McpBox, user: str) -> None:
     assert json.loads(said(until(lambda: answer(pinned, user), 20)))["pid"]
 
 
-def metrics(box: McpBox) -> str:
-    """The text of /metrics."""
-    return httpx.get(f"{box.api.metrics_url}/metrics", trust_env=False).text
-
-
 def answer(box: McpBox, token: str) -> Any:
     """The result of a call; None while it fails."""
     result = box.call(token, "shared__where")
@@ -299,8 +294,3 @@ def sandboxes(box: McpBox) -> list[Any]:
     """The running sandboxes of servers."""
     found = box.client.sandboxes.list().items
     return [row for row in found if row.exit is None and "agentbox.mcp" in row.labels]
-
-
-def events(box: McpBox, kind: str) -> list[dict[str, Any]]:
-    """The events of that type in the journal."""
-    return list(box.client.call("read_events", query={"types": kind, "limit": 500})["events"])

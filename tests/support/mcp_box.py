@@ -174,6 +174,15 @@ class McpBox(StoryBox):
         tools = self.post(token, "tools/list")["tools"]
         return [tool["name"] for tool in tools if "__" in tool["name"]]
 
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        """The events of that type in the journal."""
+        query = {"types": kind, "limit": 500}
+        return list(self.client.call("read_events", query=query)["events"])
+
+    def metrics(self) -> str:
+        """The text of /metrics."""
+        return httpx.get(f"{self.api.metrics_url}/metrics", trust_env=False).text
+
     def logs(self) -> str:
         """As of `StoryBox`, with that of mcp-host."""
         return f"{super().logs()}\n== mcp-host\n{self.host.log.read_text()}"

@@ -1,11 +1,11 @@
-"""E310: an MCP server that cannot be started or called."""
+"""E311: an MCP server that cannot be started or called."""
 
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.context import RuleContext
 
-CODE, SINCE = "E310", "0.1"
+CODE, SINCE = "E311", "0.1"
 TITLE = "MCP server is incomplete"
 REASON = """\
 A server is started by its command or called at its URL, and one that all agents share has the

@@ -1,4 +1,4 @@
-"""E311: an MCP server over HTTP whose host no agent may reach."""
+"""E312: an MCP server over HTTP whose host no agent may reach."""
 
 from collections.abc import Iterator
 
@@ -7,7 +7,7 @@ from agentbox.manifest.rules.agents._policies import is_pattern
 from agentbox.manifest.rules.context import RuleContext
 from agentbox.policy.patterns.hosts import HostPattern, url_target
 
-CODE, SINCE = "E311", "0.1"
+CODE, SINCE = "E312", "0.1"
 TITLE = "MCP server out of reach"
 REASON = """\
 A server over HTTP is called through the proxy, under a right of its own to its host alone. That
@@ -39,7 +39,7 @@ def check(context: RuleContext) -> Iterator[Finding]:
     if not context["mcp.servers.*.enabled"] or context["mcp.servers.*.transport"] != "http":
         return
     if not (url := context["mcp.servers.*.url"]):
-        return  # reported by E310
+        return  # reported by E311
     target = url_target(url)
     allowed = [text for text in context["egress.allow"] if is_pattern("net", text)]
     if is_pattern("net", target) and any(

@@ -1,11 +1,11 @@
-"""E312: an agent without a command, and no preset that has one."""
+"""E310: an agent without a command, and no preset that has one."""
 
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.context import RuleContext
 
-CODE, SINCE = "E312", "0.1"
+CODE, SINCE = "E310", "0.1"
 TITLE = "agent without a program"
 REASON = """\
 An agent is a program. Only one that speaks ACP may leave its command out: a preset has that of its
