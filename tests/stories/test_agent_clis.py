@@ -1,6 +1,7 @@
 """Unmodified agent CLIs with their presets fix a real repository in a box: through the gateway,
 without the key, within a budget."""
 
+import json
 import os
 import subprocess
 import time
@@ -14,13 +15,24 @@ import pytest
 from clis import AGENTS, END, OPENCODE, TASK, Agent, place
 from support.model_server import ModelServer
 from support.model_turns import ModelTurn
+from support.skills_box import install_skills
 from support.story_box import StoryBox
 
 from agentbox.client.sync.agents import AgentsClient
+from agentbox.core.paths import Paths
 
 ENDING = tuple(agent for agent in AGENTS if agent is not OPENCODE)
 """Those that end when the budget does: opencode waits as long as `retry-after` says, a day here."""
 KEY = "operator-" + "0123456789abcdef" * 3
+SKILL, SKILL_DESCRIPTION = "sum-checker", "Checks sums by hand. Use it when a total looks wrong."
+SKILL_TEXT = f"""---
+name: {SKILL}
+description: {SKILL_DESCRIPTION}
+---
+# Check a sum
+
+Add the numbers again, from the last to the first.
+"""
 SOURCE = "def add(a, b):\n    return a - b\n"
 TEST = 'from sums import add\n\nassert add(2, 3) == 5, add(2, 3)\nprint("tests pass")\n'
 MANIFEST = """
@@ -55,6 +67,10 @@ class Story:
         self.prefix, self.repo = folder / "box", folder / "box/workspace"
         self.repo.mkdir(parents=True)
         program = place(agent, self.prefix / "opt/agentbox/npm")
+        skill = folder / "skills" / SKILL
+        skill.mkdir(parents=True)
+        (skill / "SKILL.md").write_text(SKILL_TEXT)
+        install_skills(Paths(self.prefix), {SKILL: skill})
         for name, text in (("sums.py", SOURCE), ("test_sums.py", TEST)):
             (self.repo / name).write_text(text)
         for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "start"]):
@@ -143,7 +159,7 @@ def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(
     agent: Agent, tmp_path: Path
 ) -> None:
     """The key is in no file, no memory and no output; two attempts to reach another host are
-    refused and counted. The change is in the repository when the operator commits it."""
+    refused and counted. It knows the skills of the box. The change is in the repository when the operator commits it."""
     story = Story(agent, tmp_path, 1_000_000)
     with story.open() as box:
         ran = story.run(box.client.agents)
@@ -156,6 +172,10 @@ def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(
         assert "PermissionError" in said  # past it
         assert "MODEL_KEY: Permission denied" in said
         assert {request.key for request in story.server.requests} == {KEY}
+        # Listed unasked, from the links in its HOME: the repository and the task name no skill.
+        turns = [request.body for request in story.server.requests if request.body.get("tools")]
+        assert SKILL in json.dumps(turns[0])
+        assert SKILL_DESCRIPTION in json.dumps(turns[0])
         assert KEY not in said
         assert KEY.encode() not in ran.stdout + ran.stderr
         assert sum(found.searched for found in story.found) > 0

@@ -24,6 +24,7 @@ from support.api_box import SLOTS
 from support.model_server import ModelServer
 from support.ports import free_port
 from support.prefix_box import PYTHON, PrefixBox, make_plan, once
+from support.skills_box import install_skills
 
 _TOKEN = "a-token-from-outside-0123456789"
 _KEY = "MODEL_KEY"
@@ -81,6 +82,7 @@ def open_box(disabled_layer: str = "", **changes: Any) -> Iterator[AttackBox]:
         plan = prefix_box.install(
             _plan(disabled_layer, **{"providers": _providers(models.url), **changes})
         )
+        install_skills(prefix_box.paths, names=("git-commits",))
         prefix_box.start({"BOX_TOKEN": _TOKEN, _KEY: "operator-key-0123456789abcdef"})
         prefix_box.wait_for_event("BootstrapCompleted", _READY_SECONDS)
         with BoxClient(f"http://127.0.0.1:{plan.api.port}", token=_TOKEN, timeout=30) as client:

@@ -59,6 +59,65 @@ gets through, which shows that it is effective. A cell is what stopped it.
 """
 
 
+_ELSEWHERE: Final = """
+## Attacks that no agent of a running box can try for the doctor
+They need the operator's own machine, a person, or money. Their tests run with all others.
+"""
+SHOWN_BY_TESTS: Final = (
+    (
+        "a desktop client of `agentbox mcp` approves or commits the work that it gave away",
+        "API: its token has no such scope, and a person confirms the digest",
+        "test_its_token_is_weak_and_ends_with_it",
+        "test_a_review_is_committed_by_a_person",
+    ),
+    (
+        "a desktop client finds the operator's token in the server that it starts",
+        "another process creates the server's own",
+        "test_it_never_has_the_admin_token",
+    ),
+    (
+        (
+            "a branch has a hostile `.git`: attributes, filters, hooks, fsmonitor, alternates, replaced "
+            "objects, `.gitmodules`, packs that unpack to too much"
+        ),
+        "branch: a sandbox without network reads a repository of its own configuration",
+        "test_attributes_hide_no_difference",
+        "test_replaced_objects",
+        "test_alternates_that_lead_elsewhere",
+        "test_gitmodules",
+        "test_a_blob_that_unpacks_to_more_than_the_bound",
+    ),
+    (
+        "commits reach a ref, hook or filter of the operator's repository",
+        "host: a quarantine repository, and one new ref",
+        "test_signed_off",
+        "test_names_that_are_refused",
+        "test_objects_that_fsck_refuses",
+    ),
+    (
+        (
+            "an agent and its child spend more than their money by parallel streams, or by one that "
+            "they leave after an early usage"
+        ),
+        "model gateway",
+        "test_parallel_streams_cannot_spend_beyond_their_money",
+        "test_an_early_usage_settles_no_stream_that_the_agent_leaves",
+    ),
+    (
+        "another caller gets the result of a program by its idempotency key",
+        "agent host",
+        "test_a_request_id_is_the_caller_s_own",
+    ),
+    (
+        "programs of a sandbox fill the memory or the disk of agent host with their output",
+        "agent host",
+        "test_a_flood_of_output_is_not_held_in_memory",
+        "test_all_files_of_an_ended_agent_count",
+    ),
+)
+"""Attack, what stops it, and names of tests."""
+
+
 def states_without(layer: str) -> Replies:
     """Return the state of each case that shares an agent, in a box whose agents lack that layer; ""
     = none.
@@ -96,7 +155,11 @@ def _flood_cell(state: str, facts: Mapping[str, str]) -> str:
 def page(replies: Mapping[str, Replies], floods: Mapping[str, Replies]) -> str:
     """Return the page."""
     return "\n".join(
-        [_HEAD, *_editions(), *_table(replies), _FLOODS, *_table_of_floods(floods), ""]
+        [
+            *(_HEAD, *_editions(), *_table(replies)),
+            *(_FLOODS, *_table_of_floods(floods)),
+            *(_ELSEWHERE, *_table_of_tests(), ""),
+        ]
     )
 
 
@@ -117,9 +180,8 @@ def parse_page(text: str) -> dict[str, dict[str, str]]:
 
 def parse_floods(text: str) -> dict[str, dict[str, str]]:
     """Parse a page: by disabled layer, the cell of each flood."""
-    cells = dict(
-        zip((line.name for line in FLOODS), _rows(text.partition(_FLOODS)[2]), strict=True)
-    )
+    rows = _rows(text.partition(_FLOODS)[2].partition(_ELSEWHERE)[0])
+    cells = dict(zip((line.name for line in FLOODS), rows, strict=True))
     return {
         bound: {name: row[2 + index].removesuffix(" |") for name, row in cells.items()}
         for index, bound in enumerate(BOUNDS)
@@ -139,9 +201,14 @@ def stable_part(text: str | None) -> list[list[str]]:
         {layer: dict.fromkeys(names, "good") for layer in LAYERS},
         {at: dict.fromkeys(names, "") for at in ("", *BOUNDS)},
     )
-    battery, _, floods = (generated if text is None else text).partition(_FLOODS)
+    battery, _, rest = (generated if text is None else text).partition(_FLOODS)
+    floods, _, elsewhere = rest.partition(_ELSEWHERE)
     rows = [row.split(" | ") for row in battery.splitlines() if row.startswith("| ")]
-    return [*([*row[:2], *row[-2:]] for row in rows), *([row[0]] for row in _rows(floods))]
+    return [
+        *([*row[:2], *row[-2:]] for row in rows),
+        *([row[0]] for row in _rows(floods)),
+        *_rows(elsewhere),
+    ]
 
 
 def _editions() -> Iterator[str]:
@@ -167,6 +234,13 @@ def _table_of_floods(replies: Mapping[str, Replies]) -> Iterator[str]:
     for line in FLOODS:
         cells = [replies[bound][line.name] for bound in ("", *BOUNDS)]
         yield f"| {line.title} | {' | '.join(cells)} |"
+
+
+def _table_of_tests() -> Iterator[str]:
+    yield "| Attack | What stops it | Test |"
+    yield "|---|---|---|"
+    for attack, layer, *tests in SHOWN_BY_TESTS:
+        yield f"| {attack} | {layer} | {', '.join(f'`{test}`' for test in tests)} |"
 
 
 def _reply_cell(line: AttackCase) -> str:

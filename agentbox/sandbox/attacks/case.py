@@ -40,6 +40,7 @@ EDITIONS: Final[Mapping[int, str]] = {
     2: "what an independent verification of the box got through, "
     "and what attacks on its repairs did",
     3: "what a second attack on the repaired box got through",
+    4: "what came with sandboxes and skills",
 }
 """Why cases were added, by `since`."""
 
