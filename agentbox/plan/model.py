@@ -287,9 +287,7 @@ class Plan:
 
     @cached_property
     def digest(self) -> str:
-        """The plan digest: SHA-256 of the canonical JSON. Computed once, since a plan is
-        immutable.
-        """
+        """SHA-256 of the canonical JSON, computed once: a plan is immutable."""
         return digest(canonical_json(self.to_json()))
 
     def program(self, name: str) -> Program:

@@ -13,17 +13,18 @@ import structlog
 from agentbox.adapters.runtime.adapter import Page
 from agentbox.agents.admission.admit import Requester
 from agentbox.agents.authorization.revoker import GrantRevoker
+from agentbox.agents.errors import stale_handle
 from agentbox.agents.registry.admissions import admit_agent
 from agentbox.agents.registry.agent_record import AgentRecord, state_conflict
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.listing import build_page
-from agentbox.agents.registry.retention import surplus_agents
+from agentbox.agents.registry.retention import retention, surplus_agents
 from agentbox.agents.registry.store import REQUEST_SECONDS, RequestKey
 from agentbox.agents.runs import exits, home
 from agentbox.agents.runs.agent_runner import AgentRunner
 from agentbox.agents.runs.session_runner import SessionRunner, make_runner
 from agentbox.agents.streams.attached_readers import AttachedReaders
-from agentbox.agents.streams.stream_log import EVENTS, StreamLog
+from agentbox.agents.streams.stream_log import StreamLog
 from agentbox.contracts.orchestrator import (
     SHUTDOWN_GRACE,
     AgentFilter,
@@ -36,7 +37,6 @@ from agentbox.contracts.orchestrator import (
 from agentbox.core.slot_errors import (
     NotFound,
     SlotUnavailable,
-    StaleHandle,
 )
 
 log = structlog.get_logger()
@@ -65,7 +65,7 @@ class AgentRegistry:
         for entry in await self.host.store.entries():
             self.entries[entry.agent_id] = entry
             self.streams[entry.agent_id] = StreamLog.recover(
-                self._stream_dir(entry.agent_id), *_retention(entry)
+                self._stream_dir(entry.agent_id), *retention(entry)
             )
             self.streams[entry.agent_id].closed = entry.over or entry.state == "suspended"
         self._requests.update(await self.host.store.requests())
@@ -196,7 +196,7 @@ class AgentRegistry:
         entry, state = admit_agent(self.host, spec, requester, once=once, kind=kind)
         self.entries[entry.agent_id] = entry
         stream = self.streams[entry.agent_id] = StreamLog(
-            self._stream_dir(entry.agent_id), *_retention(entry)
+            self._stream_dir(entry.agent_id), *retention(entry)
         )
         if attached:
             stream.hold(0)
@@ -257,12 +257,7 @@ class AgentRegistry:
     def _current(self, handle: AgentHandle) -> AgentRecord:
         entry = self.get(handle.agent_id)
         if entry.generation != handle.generation:
-            raise StaleHandle(
-                f"cannot use generation {handle.generation} of agent {entry.agent_id}: "
-                f"the current one is {entry.generation}",
-                generation=handle.generation,
-                current=entry.generation,
-            )
+            raise stale_handle(handle, entry.generation)
         return entry
 
     def _on_ended(self, entry: AgentRecord, directory: Path) -> None:
@@ -302,8 +297,3 @@ class AgentRegistry:
 
     def _stream_dir(self, agent_id: str) -> Path:
         return self.host.config.state_dir / "streams" / agent_id
-
-
-def _retention(entry: AgentRecord) -> tuple[int, int]:
-    """Bytes of each output stream, and number of lifecycle items."""
-    return entry.limits.stdout or 0, entry.limits.events_kept or EVENTS

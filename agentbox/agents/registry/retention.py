@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.host_state import HostState
-from agentbox.agents.streams.stream_log import StreamLog
+from agentbox.agents.streams.stream_log import EVENTS, StreamLog
 
 
 def surplus_agents(host: HostState, streams: Mapping[str, StreamLog]) -> Iterable[str]:
@@ -45,3 +45,8 @@ def select_surplus(ended: Sequence[tuple[str, int, int]], config: HostConfig) ->
 def _ended_at(entry: AgentRecord) -> tuple[float, str]:
     """Unix seconds, then the id as a tie-breaker."""
     return (0.0 if entry.exit is None else entry.exit.at.timestamp(), entry.agent_id)
+
+
+def retention(entry: AgentRecord) -> tuple[int, int]:
+    """Bytes of each output stream, and number of lifecycle items."""
+    return entry.limits.stdout or 0, entry.limits.events_kept or EVENTS

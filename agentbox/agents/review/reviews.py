@@ -5,14 +5,14 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import structlog
 
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.review import branch, pages
-from agentbox.agents.review.apply import Conflicts
+from agentbox.agents.review.apply import MAX_LISTED, Conflicts
 from agentbox.agents.review.branch import Branch, ReportProgress
 from agentbox.agents.review.branch_sealer import BranchSealer
 from agentbox.agents.review.commits.extraction import SECONDS, CommitExtractor
@@ -37,7 +37,6 @@ from agentbox.core.visible_text import escape_invisible
 from agentbox.policy.profiles import UNRESTRICTED
 
 log = structlog.get_logger()
-_MAX_LISTED: Final = 100  # conflicts in a response
 
 EmitEvent = Callable[[LifecycleEvent], Awaitable[None]]
 
@@ -207,7 +206,7 @@ class ReviewManager:
             except Conflicts as error:
                 conflicts = {
                     escape_invisible(path): reason
-                    for path, reason in sorted(error.reasons.items())[:_MAX_LISTED]
+                    for path, reason in sorted(error.reasons.items())[:MAX_LISTED]
                 }
                 data = {
                     "by": by,
@@ -218,7 +217,7 @@ class ReviewManager:
                 await self._emit_event(LifecycleEvent("review.conflicted", agent_id, data))
                 raise ReviewConflict(
                     f"cannot commit {agent_id}: "
-                    f"{len(error.reasons)} paths changed in the workspace; {_outcome(error)}",
+                    f"{len(error.reasons)} paths changed in the workspace; {error.outcome()}",
                     hint="undo these changes in the workspace, or discard the review",
                     id=agent_id,
                     conflicts=conflicts,
@@ -290,18 +289,3 @@ class ReviewManager:
                 LifecycleEvent("review.sealed", agent_id, {"name": summary["name"], **data})
             )
         return summary
-
-
-def _outcome(conflicts: Conflicts) -> str:
-    if not conflicts.preserved:
-        return "nothing was applied"
-    preserved = [
-        f"{escape_invisible(path)} (previous file: {previous})"
-        if previous
-        else escape_invisible(path)
-        for path, previous in conflicts.preserved.items()
-    ]
-    return (
-        f"concurrent changes are kept: {', '.join(preserved[:_MAX_LISTED])}; "
-        "nothing else was applied"
-    )

@@ -6,6 +6,8 @@ from agentbox.adapters.orchestrator.spec_checks import check_form
 from agentbox.agents.errors import invalid
 from agentbox.contracts.orchestrator import MAX_OUTPUT, MAX_RUN_SECONDS, AgentSpec
 
+MAX_SHOWN, MAX_WORDS = 1024, 64  # characters of a word, and words, of a command in its record
+
 
 def check_exec(
     argv: tuple[str, ...],
@@ -22,3 +24,8 @@ def check_exec(
         raise invalid("/timeout_s", f"must be above 0 and at most {MAX_RUN_SECONDS:g}")
     if not 0 <= max_output <= MAX_OUTPUT:
         raise invalid("/max_output", f"must be from 0 to {MAX_OUTPUT}")
+
+
+def shown_command(argv: tuple[str, ...]) -> tuple[str, ...]:
+    """The command in the record of a program: its first words, each cut."""
+    return tuple(word[:MAX_SHOWN] for word in argv[:MAX_WORDS])

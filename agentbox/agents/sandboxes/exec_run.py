@@ -2,7 +2,6 @@
 
 import asyncio
 import base64
-import errno
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,19 +12,17 @@ import structlog
 
 from agentbox.agents.errors import invalid
 from agentbox.agents.runs.capture import OutputCapture, first_bytes
-from agentbox.agents.runs.exits import signal_name
 from agentbox.agents.runs.pump import Pump
 from agentbox.agents.runs.stdin import Stdin, StdinClosed
+from agentbox.agents.sandboxes.exec_ends import exit_of, not_started, over
 from agentbox.agents.streams.attached_readers import AttachedReaders
 from agentbox.agents.streams.stream_log import StreamLog
 from agentbox.contracts.orchestrator import StreamKind
-from agentbox.contracts.sandboxes import ExecExit, ExecInfo, ExecReason, ExecResult
-from agentbox.core import clock
+from agentbox.contracts.sandboxes import ExecExit, ExecInfo, ExecResult
 from agentbox.core.files.atomic import read_json, replace_json
 from agentbox.core.slot_errors import ValidationError, invalid_transition
 from agentbox.sandbox.errors import SpawnFailed
 from agentbox.sandbox.launcher.program_client import ProgramProcess
-from agentbox.sandbox.spec import ProgramEnded
 
 log = structlog.get_logger()
 # Members: info, max_output; at the end also truncated, size (bytes of the result), stdout and
@@ -33,8 +30,6 @@ log = structlog.get_logger()
 _RECORD = "record.json"
 _OUTPUT: tuple[StreamKind, ...] = ("stdout", "stderr")
 _MIN_LOG = 4096  # bytes
-# As shells report a program that does not exist, and one that cannot be executed.
-NOT_FOUND, NOT_EXECUTABLE = 127, 126
 
 
 class ExecRun:
@@ -81,7 +76,7 @@ class ExecRun:
             return None
         run = cls(directory, info, limit, stream)
         if info.exit is None:
-            run._end(_over())
+            run._end(over())
         else:
             stream.close()
             run._stored_size = int(record.get("size", 0))
@@ -96,7 +91,7 @@ class ExecRun:
         except SpawnFailed as error:
             if error.stage == "sandbox":
                 raise
-            self._end(_not_started(error))
+            self._end(not_started(error))
             return
         self.info = replace(self.info, pid=process.pid)
         self._save()
@@ -123,7 +118,7 @@ class ExecRun:
             pump.discard_rest()
         if self.stdin is not None:
             self.stdin.close()
-        self._end(self._exit(ended))
+        self._end(exit_of(ended, is_late=self._is_late))
         process.forget()  # after a timeout, what is left of it is killed
 
     async def write_stdin(self, data: bytes, *, eof: bool, at: int | None = None) -> None:
@@ -231,15 +226,6 @@ class ExecRun:
         self._is_late = True
         self._process.end(grace)
 
-    def _exit(self, ended: ProgramEnded) -> ExecExit:
-        if ended.code is None and ended.signal is None:
-            return _over()
-        reason: ExecReason = "exit" if ended.signal is None else "signal"
-        reason = "timeout" if self._is_late else reason
-        return ExecExit(
-            code=ended.code, signal=signal_name(ended.signal), reason=reason, at=clock.now()
-        )
-
     def _end(self, end: ExecExit) -> None:
         self.info = replace(self.info, exit=end)
         try:
@@ -301,18 +287,3 @@ class ExecRun:
             if not self._lost_bytes:
                 log.error("cannot store output", n=self.info.n, reason=error.strerror)
             self._lost_bytes += len(data)
-
-
-def _over() -> ExecExit:
-    return ExecExit(code=None, signal=None, reason="sandbox-over", at=clock.now())
-
-
-def _not_started(error: SpawnFailed) -> ExecExit:
-    code = NOT_FOUND if error.errno == errno.ENOENT else NOT_EXECUTABLE
-    return ExecExit(
-        code=code if error.stage == "exec" else None,
-        signal=None,
-        reason="not-started",
-        at=clock.now(),
-        detail=error.reason,
-    )

@@ -34,6 +34,8 @@ _PIECE: Final = 1 << 20
 _OUTSIDE: Final = (errno.ELOOP, errno.EXDEV)
 _MAX_PATH: Final = 4096  # bytes
 
+MAX_UPLOADS = 8  # files that wait for their last part
+
 
 class SandboxFiles:
     """`roots`: directories by the first name of a path. A call may move `max_file` bytes. Blocks.
@@ -207,3 +209,12 @@ def _keep_mode(fd: int, name: str, parent: int) -> None:
         return
     if stat.S_ISREG(found.st_mode):
         os.fchmod(fd, stat.S_IMODE(found.st_mode) & 0o777 | stat.S_IRUSR | stat.S_IWUSR)
+
+
+def make_upload_path(directory: Path, upload: str) -> Path:
+    """Where the parts of a file wait for the last one; the oldest of too many go."""
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    parts = sorted(directory.iterdir(), key=lambda path: path.stat().st_mtime)
+    for path in parts[:-MAX_UPLOADS]:  # their clients have gone
+        path.unlink(missing_ok=True)
+    return directory / upload

@@ -12,7 +12,6 @@ from pathlib import Path
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Page
 from agentbox.agents.admission.admit import Requester
-from agentbox.agents.admission.services import PREFIX
 from agentbox.agents.errors import invalid
 from agentbox.agents.registry.agent_info import detailed_info
 from agentbox.agents.registry.agent_record import AgentRecord
@@ -21,21 +20,18 @@ from agentbox.agents.registry.listing import select_page
 from agentbox.agents.registry.sandbox_events import sandbox_created, sandbox_ended
 from agentbox.agents.registry.session_generations import start_again, suspend
 from agentbox.agents.runs.agent_runner import AgentRunner
+from agentbox.agents.sandboxes import specs
 from agentbox.agents.sandboxes.exec_checks import check_exec
 from agentbox.agents.sandboxes.exec_run import ExecRun
 from agentbox.agents.sandboxes.files import SandboxFiles
 from agentbox.agents.sandboxes.sandbox import SandboxPrograms
 from agentbox.contracts.arguments import MAX_GRACE
-from agentbox.contracts.mcp import SERVER_LABEL
 from agentbox.contracts.orchestrator import (
-    DEFAULT,
     AgentKind,
     AgentSpec,
     Signal,
 )
 from agentbox.contracts.sandboxes import (
-    MAX_NAME,
-    TTL_SECONDS,
     NewSandbox,
     Sandbox,
     SandboxChanges,
@@ -60,27 +56,14 @@ class SandboxManager:
 
     async def create(self, sandbox: NewSandbox, requester: Requester) -> Sandbox:
         """Raises what spawning an agent raises."""
-        if not 0 < len(sandbox.name) <= MAX_NAME:
-            raise invalid("/name", f"must have 1 to {MAX_NAME} characters")
-        if requester.program == MCP_HOST:
-            return await self._create_server(sandbox, requester)
-        if sandbox.limits is not None and sandbox.limits.wall_seconds is not None:
-            raise invalid("/limits/wall_seconds", "is set by ttl_s")
-        spec = AgentSpec(
-            name=sandbox.name,
-            profile=sandbox.profile,
-            env=sandbox.env,
-            labels=sandbox.labels,
-            limits=replace(sandbox.limits or DEFAULT, wall_seconds=self._ttl(sandbox)),
-        )
+        is_server = requester.program == MCP_HOST
+        config = self._registry.host.config
+        spec = specs.of_server(sandbox) if is_server else specs.of_sandbox(sandbox, config)
         return await self._spawn(spec, requester, "sandbox")
 
-    async def _create_server(self, sandbox: NewSandbox, requester: Requester) -> Sandbox:
-        """The sandbox of an MCP server: its row decides everything but name and labels, and it has
-        no end of its own beside `limits.agent_wall_seconds`."""
-        row = sandbox.labels.get(SERVER_LABEL, "")
-        spec = AgentSpec(name=sandbox.name, agent=f"{PREFIX}{row}", labels=sandbox.labels)
-        return await self._spawn(spec, requester, "sandbox")
+    async def create_of_session(self, sandbox: SessionSandbox, requester: Requester) -> Sandbox:
+        """Raises what spawning an agent raises."""
+        return await self._spawn(specs.of_session(sandbox), requester, "session")
 
     async def _spawn(self, spec: AgentSpec, requester: Requester, kind: AgentKind) -> Sandbox:
         created: list[AgentRecord] = []  # empty if an earlier request made it
@@ -93,15 +76,6 @@ class SandboxManager:
         for entry in created:
             await self._registry.host.save(entry, sandbox_created(entry))
         return self._describe(self._entry(handle.agent_id))
-
-    async def create_of_session(self, sandbox: SessionSandbox, requester: Requester) -> Sandbox:
-        """Raises what spawning an agent raises."""
-        if not 0 < len(sandbox.name) <= MAX_NAME:
-            raise invalid("/name", f"must have 1 to {MAX_NAME} characters")
-        spec = AgentSpec(
-            name=sandbox.name, agent=sandbox.agent, env=sandbox.env, labels=sandbox.labels
-        )
-        return await self._spawn(spec, requester, "session")
 
     async def suspend(self, sandbox_id: str, grace_s: float | None) -> Sandbox:
         """Returns when no process of it is left. Raises NotFound, SandboxOver, InvalidTransition,
@@ -236,18 +210,6 @@ class SandboxManager:
         if not _UPLOAD.fullmatch(upload):
             raise invalid("/upload", "must be an id of 1 to 64 letters, digits and -")
         return self._of(sandbox_id).upload_path(upload)
-
-    def _ttl(self, sandbox: NewSandbox) -> float:
-        """Seconds: what is asked for, else what the manifest allows."""
-        config = self._registry.host.config
-        allowed = float(config.sandboxes.ttl_seconds)
-        if wall := config.limits.agent_wall_seconds:
-            allowed = min(allowed, wall)
-        if sandbox.ttl_s is None:
-            return allowed
-        if not TTL_SECONDS[0] <= sandbox.ttl_s <= allowed:
-            raise invalid("/ttl_s", f"must be from {TTL_SECONDS[0]} to {allowed:g}")
-        return sandbox.ttl_s
 
     def _on_created(self, runner: AgentRunner) -> None:
         agent_id, known = runner.entry.agent_id, self._registry.entries

@@ -16,7 +16,9 @@ from agentbox.agents.registry.sandbox_events import argv_digest, sandbox_exec
 from agentbox.agents.review.branch import WORK
 from agentbox.agents.review.reviews import uses_branch
 from agentbox.agents.runs.agent_runner import AgentRunner
+from agentbox.agents.sandboxes.exec_checks import MAX_SHOWN, shown_command
 from agentbox.agents.sandboxes.exec_run import ExecRun
+from agentbox.agents.sandboxes.files import make_upload_path
 from agentbox.agents.sandboxes.program_launch import ProgramConfinements, program_launch
 from agentbox.agents.streams.stream_log import StreamLog
 from agentbox.contracts.sandboxes import ExecInfo
@@ -32,12 +34,10 @@ from agentbox.sandbox.report import report
 
 # What is kept of ended programs: so many, and bytes of their output.
 KEPT_EXECS, KEPT_OUTPUT = 32, 64 << 20
-_MAX_SHOWN, _MAX_WORDS = 1024, 64  # characters of a word, and words, of a command in its record
 _HELD_BYTES = 8 << 20
 # Seconds from the end of a program to its event: those of several are saved together, since a save
 # costs as much as a program. A killed agent-host loses them.
 _DELAY = 0.25
-_MAX_UPLOADS = 8  # files that wait for their last part
 
 
 class SandboxPrograms:
@@ -110,7 +110,7 @@ class SandboxPrograms:
             raise self.over()
         self._check_number()
         self._last = n = self._last + 1
-        info = ExecInfo(n=n, argv=_shown(argv), cwd=cwd[:_MAX_SHOWN], started_at=clock.now())
+        info = ExecInfo(n=n, argv=shown_command(argv), cwd=cwd[:MAX_SHOWN], started_at=clock.now())
         run = self._execs[n] = ExecRun(
             self._directory / str(n),
             info,
@@ -165,12 +165,7 @@ class SandboxPrograms:
 
     def upload_path(self, upload: str) -> Path:
         """In a directory that no program reaches, and that goes with the sandbox."""
-        directory = self._directory.parent / "uploads"
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        parts = sorted(directory.iterdir(), key=lambda path: path.stat().st_mtime)
-        for path in parts[:-_MAX_UPLOADS]:  # their clients have gone
-            path.unlink(missing_ok=True)
-        return directory / upload
+        return make_upload_path(self._directory.parent / "uploads", upload)
 
     def open(self, runner: AgentRunner) -> None:
         """The sandbox runs again. `close` has returned since it ended."""
@@ -309,8 +304,3 @@ def _end_of(run: ExecRun) -> datetime:
     """When the program ended."""
     assert run.info.exit is not None
     return run.info.exit.at
-
-
-def _shown(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The command in the record of a program: its first words, each cut."""
-    return tuple(word[:_MAX_SHOWN] for word in argv[:_MAX_WORDS])
