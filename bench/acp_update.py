@@ -1,6 +1,6 @@
 """An update of an agent on its way to an editor: from its write in the sandbox to the line on stdout of `agentbox acp`.
 
-`python bench/acp_update.py [--count N] [--sessions N]`. The agent writes one update every 2 ms and puts the monotonic clock
+`python bench/acp_update.py [--count N] [--sessions N]`. The agent writes one update every 10 ms and puts the monotonic clock
 in it, which all processes of a machine share. Between are agent-host, session-host with its store, the API and the bridge.
 """
 
@@ -26,7 +26,7 @@ command = ["python3", "-c", {json.dumps(SCRIPT)}]
 protocol = "acp"
 max_instances = 64
 """
-_CONDITIONS = "API, session-host and agent-host on this machine, an update every 2 ms"
+_CONDITIONS = "API, session-host and agent-host on this machine, an update every 10 ms"
 
 
 class Editor:

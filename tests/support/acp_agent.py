@@ -45,7 +45,7 @@ def turn(session, text):
     if word == "count":
         for number in range(int(rest)):
             say(session, f"{number} ", _meta={"sent": time.monotonic_ns()})
-            time.sleep(0.002)
+            time.sleep(0.01)
     elif word == "slowly":
         for number in range(int(rest)):
             say(session, f"{number} ")
