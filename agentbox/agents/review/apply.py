@@ -18,6 +18,7 @@ from agentbox.agents.review import syscalls
 from agentbox.agents.review.branch_files import hash_file, open_entry
 from agentbox.agents.review.change import FileChange, FileState, Review
 from agentbox.agents.review.compare import MODE, WRITABLE_BY_OTHERS
+from agentbox.agents.review.conflicts import Conflicts
 from agentbox.agents.review.copying import STAGING
 from agentbox.agents.review.journal import (
     DIRECTORY_FLAGS,
@@ -31,39 +32,10 @@ from agentbox.agents.review.journal import (
 )
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.linux.path_opener import open_directory
-from agentbox.core.visible_text import escape_invisible
 
 _FILE_FLAGS: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _CHUNK: Final = 1 << 20
 _WRITTEN_REASON: Final = "it was modified while the review was applied; the modification is kept"
-
-
-MAX_LISTED = 100  # conflicts in a response
-
-
-class Conflicts(Exception):
-    """Paths of the workspace that differ from the start of the branch, with reasons. Nothing was
-    applied except `preserved`: paths that were written to meanwhile, and where the previous file of
-    each is ("" for none)."""
-
-    def __init__(self, reasons: dict[str, str], preserved: dict[str, str] | None = None) -> None:
-        super().__init__(f"{len(reasons)} conflicts")
-        self.reasons, self.preserved = reasons, preserved or {}
-
-    def outcome(self) -> str:
-        """What was applied, for people."""
-        if not self.preserved:
-            return "nothing was applied"
-        preserved = [
-            f"{escape_invisible(path)} (previous file: {previous})"
-            if previous
-            else escape_invisible(path)
-            for path, previous in self.preserved.items()
-        ]
-        return (
-            f"concurrent changes are kept: {', '.join(preserved[:MAX_LISTED])}; "
-            "nothing else was applied"
-        )
 
 
 class ReviewApplier:

@@ -12,7 +12,6 @@ import structlog
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.review import branch, pages
-from agentbox.agents.review.apply import MAX_LISTED, Conflicts
 from agentbox.agents.review.branch import Branch, ReportProgress
 from agentbox.agents.review.branch_sealer import BranchSealer
 from agentbox.agents.review.commits.extraction import SECONDS, CommitExtractor
@@ -22,6 +21,7 @@ from agentbox.agents.review.commits.reading import (
     check_rest,
     record_of,
 )
+from agentbox.agents.review.conflicts import MAX_LISTED, Conflicts
 from agentbox.agents.review.review_files import ReviewFiles, review_not_found
 from agentbox.agents.runs import home
 from agentbox.agents.runs.confinement import protected_dirs, resolve_in_box

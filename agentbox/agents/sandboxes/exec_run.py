@@ -4,6 +4,7 @@ import asyncio
 import base64
 from collections.abc import Awaitable, Mapping
 from dataclasses import replace
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -159,6 +160,12 @@ class ExecRun:
         """TERM, and KILL after that many seconds. Idempotent."""
         if self._process is not None and not self.done.done():
             self._process.end(grace)
+
+    @property
+    def ended_at(self) -> datetime:
+        """When it ended, of one that has."""
+        assert self.info.exit is not None
+        return self.info.exit.at
 
     @property
     def measured(self) -> Mapping[str, Any]:

@@ -4,8 +4,8 @@ import asyncio
 import shutil
 from collections.abc import Coroutine, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -284,7 +284,8 @@ class SandboxPrograms:
     def _ended(self) -> list[ExecRun]:
         """The ended programs, longest ended first."""
         return sorted(
-            (run for run in self._execs.values() if run.info.exit is not None), key=_end_of
+            (run for run in self._execs.values() if run.info.exit is not None),
+            key=attrgetter("ended_at"),
         )
 
     def _drop(self, run: ExecRun) -> None:
@@ -298,9 +299,3 @@ class SandboxPrograms:
 def _remove(directories: Iterable[Path]) -> None:
     for directory in directories:
         shutil.rmtree(directory, ignore_errors=True)
-
-
-def _end_of(run: ExecRun) -> datetime:
-    """When the program ended."""
-    assert run.info.exit is not None
-    return run.info.exit.at

@@ -139,6 +139,7 @@ async def test_what_the_protocol_does_not_know_passes(manager: SessionManager) -
 
 
 async def test_a_wrong_agent_is_named(manager: SessionManager) -> None:
+    """So is a missing one, where there are several."""
     with pytest.raises(ValidationError, match="agents that speak ACP are coder, keeper"):
         await opened(manager, "painter")
     with pytest.raises(ValidationError, match="agents that speak ACP are"):

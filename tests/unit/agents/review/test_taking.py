@@ -9,9 +9,9 @@ import pytest
 from review_desk import ODD, ReviewScenario, by_path, filled
 
 from agentbox.agents.review import baseline, branch
-from agentbox.agents.review.apply import Conflicts
 from agentbox.agents.review.change import Review
 from agentbox.agents.review.compare import compare
+from agentbox.agents.review.conflicts import Conflicts
 from agentbox.agents.review.journal import recover
 
 
