@@ -283,10 +283,8 @@ class SandboxPrograms:
 
     def _ended(self) -> list[ExecRun]:
         """The ended programs, longest ended first."""
-        return sorted(
-            (run for run in self._execs.values() if run.info.exit is not None),
-            key=attrgetter("ended_at"),
-        )
+        ended = (run for run in self._execs.values() if run.info.exit is not None)
+        return sorted(ended, key=attrgetter("ended_at"))
 
     def _drop(self, run: ExecRun) -> None:
         run.close()
