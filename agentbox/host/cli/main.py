@@ -49,7 +49,10 @@ COMMAND_HELP: dict[str, str] = {
     "secrets": "manage secrets of the box: set, list, remove",
     "mesh": "manage the federation: status, join, outbox",
     "events": "read the journal: tail, show, verify, export, prune, delivery",
-    "memory": "manage the memory of the box: reembed",
+    "bead": "manage beads: list, tree, ready, show, create, claim, release, close, dep, export, "
+    "import",
+    "pod": "manage pods: ls, tree, stat, get, put, cp, rm, export, import",
+    "memory": "manage the memory: list, get, put, rm, search, stats, export, import, reembed",
     "state": "manage memory and pods of runs: list, show, reset, prune, adopt",
     "config": "check and inspect the manifest: validate, explain, show, diff",
     "prices": "write prices of models to the manifest: update",
@@ -80,7 +83,7 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
         "boot",
     ),
     "agents": ("run", "agent", "sandbox", "task", "review", "usage", "approvals", "mcp"),
-    "data": ("secrets", "events", "memory", "state"),
+    "data": ("secrets", "events", "bead", "pod", "memory", "state"),
     "build": ("config", "prices", "skills", "lock", "fetch", "build", "verify", "render"),
     "dev": ("fmt", "bench", "test"),
 }
