@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from functools import partial
 
+from agentbox.adapters.events.search.follower import follow
+from agentbox.adapters.events.search.index import EventIndex
 from agentbox.adapters.runtime.slots import Slots
 from agentbox.api.background.agent_events import journal_agent_events
 from agentbox.api.background.autostart import autostart, autostart_names
@@ -25,6 +27,7 @@ def make_jobs(
     metrics: BoxMetrics,
     canaries: SandboxCanaryWatcher,
     ready_once: asyncio.Event,
+    index: EventIndex,
 ) -> Mapping[str, Job]:
     """By the names under which failures are logged. `ready_once` is set when the box is ready for
     the first time.
@@ -36,6 +39,8 @@ def make_jobs(
         ),
         "denial counters": partial(follow_denials, slots, metrics.denials),
     }
+    if plan.slots["events"].use != "off":
+        jobs["index of events"] = partial(follow, index, slots.events)
     if autostart_names(plan):
         jobs["autostart"] = partial(autostart, plans, boot_id, slots.orchestrator, ready_once)
     if plan.slots["orchestrator"].use == "local-process":

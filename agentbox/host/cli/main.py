@@ -48,7 +48,7 @@ COMMAND_HELP: dict[str, str] = {
     "token": "manage API tokens: create, list, revoke",
     "secrets": "manage secrets of the box: set, list, remove",
     "mesh": "manage the federation: status, join, outbox",
-    "events": "read the journal: tail, show, verify, export, prune, delivery",
+    "events": "read the journal: tail, show, search, trace, stats, verify, export, prune, delivery",
     "bead": "manage beads: list, tree, ready, show, create, claim, release, close, dep, export, "
     "import",
     "pod": "manage pods: ls, tree, stat, get, put, cp, rm, export, import",
@@ -89,6 +89,9 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
 }
 
 
+OTHER_NAMES: dict[str, str] = {"journal": "events"}
+
+
 class LazyGroup(click.Group):
     """Imports the module of a command only when it is called, for a fast start."""
 
@@ -96,6 +99,7 @@ class LazyGroup(click.Group):
         return list(COMMAND_HELP)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = OTHER_NAMES.get(cmd_name, cmd_name)
         if cmd_name not in COMMAND_HELP:
             return None
         package = next(
@@ -113,7 +117,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMAND_HELP:
+        if args and args[0] not in COMMAND_HELP | OTHER_NAMES:
             import difflib
 
             suggestions = difflib.get_close_matches(args[0], COMMAND_HELP, n=1)
@@ -216,7 +220,8 @@ def _exit_with_error(out: Output, error: AgentboxError) -> NoReturn:
 
 def _command_index(argv: list[str]) -> int:
     return next(
-        (index for index, argument in enumerate(argv) if argument in COMMAND_HELP), len(argv)
+        (index for index, argument in enumerate(argv) if argument in COMMAND_HELP | OTHER_NAMES),
+        len(argv),
     )
 
 

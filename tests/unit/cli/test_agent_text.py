@@ -30,7 +30,7 @@ COMMANDS = {
     "mcp config": NONE, "token create": NONE, "token list": NONE, "token revoke": NONE,
     "secrets set": NONE, "secrets list": NONE, "secrets remove": NONE, "state list": TEXT, "state show": TEXT, "state prune": TEXT, "state reset": TEXT, "state adopt": TEXT,
     "mesh status": TEXT, "mesh join": TEXT, "mesh outbox list": TEXT, "mesh outbox drop": NONE,
-    "events tail": TEXT, "events show": TEXT, "events verify": TEXT, "events export": BYTES, "events prune": NONE,
+    "events tail": TEXT, "events show": TEXT, "events search": TEXT, "events trace": TEXT, "events stats": TEXT, "events verify": TEXT, "events export": BYTES, "events prune": NONE,
     "events delivery": TEXT, "memory reembed": TEXT,
     "bead list": TEXT, "bead tree": TEXT, "bead ready": TEXT, "bead show": TEXT, "bead create": NONE, "bead claim": NONE, "bead release": TEXT,
     "bead close": TEXT, "bead dep": TEXT, "bead export": BYTES, "bead import": NONE,
