@@ -13,7 +13,7 @@ POLL_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 5.0
 FORGET_SECONDS: Final = 60.0  # between two looks at what the journal has removed
 BATCH: Final = 1000  # records
-IDLE_RATIO: Final = 0.5  # of the time that a batch took: leaves the process to requests
+IDLE_RATIO: Final = 0.2  # of the time that a batch took: leaves the process to requests
 _log = structlog.get_logger()
 
 

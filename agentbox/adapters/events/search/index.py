@@ -7,7 +7,7 @@ from typing import Any
 
 import apsw
 
-from agentbox.adapters.events.search.query import conditions, match_of, milliseconds
+from agentbox.adapters.events.search.query import find_seqs, milliseconds
 from agentbox.adapters.events.search.schema import MIGRATIONS
 from agentbox.contracts.events import GENESIS, Event, EventSearch
 from agentbox.core.background.threads import run_in_thread
@@ -76,19 +76,7 @@ class EventIndex:
 
     async def find(self, search: EventSearch, before: int, limit: int) -> list[int]:
         """Numbers of matching records below `before`, newest first."""
-        sql, values = conditions(search)
-        match = match_of(search.words)
-        if search.words.strip() and not match:  # signs only: in no record
-            return []
-        if match:
-            head = "SELECT e.seq FROM words CROSS JOIN events e ON e.seq = words.rowid"
-            query = f"{head} WHERE words MATCH ? AND words.rowid < ?{sql} ORDER BY words.rowid DESC"
-            values = [match, before, *values]
-        else:
-            query = f"SELECT e.seq FROM events e WHERE e.seq < ?{sql} ORDER BY e.seq DESC"
-            values = [before, *values]
-        rows = await self._db.read(lambda db: fetch_all(db, f"{query} LIMIT ?", (*values, limit)))
-        return [row[0] for row in rows]
+        return await self._db.read(lambda db: find_seqs(db, search, before, limit))
 
     async def counts(self) -> Mapping[str, int]:
         """How many records of each type are indexed, in order of the types."""
@@ -113,7 +101,7 @@ def _texts(event: Event) -> Iterator[str]:
     """What a search finds: type, names, and each key and text of the data."""
     yield event.type
     yield event.source
-    yield from filter(None, (event.subject, event.agent_id))
+    yield from filter(None, (event.subject, event.agent_id, event.session_id))
     pending: list[Any] = [event.data]
     while pending:
         value = pending.pop()

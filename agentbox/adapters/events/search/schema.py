@@ -1,7 +1,8 @@
 """The tables of `search.db`, as numbered migrations. A file of another schema is made anew.
 
-`at` is in milliseconds since 1970. `words` is contentless: records are read from the journal.
-`position` has the last indexed record and its hash, which tells whether it is of this journal.
+`at` is in milliseconds since 1970; as in the journal it never falls while `seq` rises. `words` is
+contentless: records are read from the journal. `position` has the last indexed record and its hash,
+which tells whether it is of this journal.
 """
 
 MIGRATIONS: tuple[str, ...] = (
@@ -10,6 +11,7 @@ MIGRATIONS: tuple[str, ...] = (
         seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, type TEXT NOT NULL, agent_id TEXT,
         session_id TEXT, trace_id TEXT
     ) STRICT;
+    CREATE INDEX events_at ON events (at, seq);
     CREATE INDEX events_type ON events (type, seq);
     CREATE INDEX events_agent ON events (agent_id, seq) WHERE agent_id IS NOT NULL;
     CREATE INDEX events_session ON events (session_id, seq) WHERE session_id IS NOT NULL;
