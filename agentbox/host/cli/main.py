@@ -65,6 +65,7 @@ COMMAND_HELP: dict[str, str] = {
     "fmt": "format the sources and the lock file",
     "doctor": "check this host and the running box",
     "boot": "inspect boots: explain, history",
+    "completion": "print the completion of a shell: bash, zsh, fish, ids",
     "bench": "run the benchmarks of this box on this host",
     "test": "run the test suites",
 }
@@ -85,7 +86,7 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
     "agents": ("run", "agent", "sandbox", "task", "review", "usage", "approvals", "mcp"),
     "data": ("secrets", "events", "bead", "pod", "memory", "state"),
     "build": ("config", "prices", "skills", "lock", "fetch", "build", "verify", "render"),
-    "dev": ("fmt", "bench", "test"),
+    "dev": ("fmt", "completion", "bench", "test"),
 }
 
 

@@ -40,6 +40,7 @@ COMMANDS = {
     "skills list": TEXT, "skills show": TEXT, "skills check": TEXT, "skills add": TEXT, "skills remove": TEXT,
     "lock": NONE, "fetch": NONE, "build": NONE, "verify": NONE, "render": NONE, "fmt": NONE, "doctor": TEXT,
     "boot explain": TEXT, "boot history": TEXT, "bench": NONE, "test": NONE,
+    "completion bash": NONE, "completion zsh": NONE, "completion fish": NONE, "completion ids": TEXT,
 }  # fmt: skip
 # Files below agentbox/host/cli that write to a stream themselves, and what they write.
 WRITERS = {
@@ -103,7 +104,14 @@ def test_raw_text_is_of_our_own_making() -> None:
         for path in folder.rglob("*.py")
         if ".out.raw(" in path.read_text() or " out.raw(" in path.read_text()
     }
-    assert found == {"config.py", "mcp.py", "render.py", "review_commits.py", "status.py"}
+    assert found == {
+        "completion.py",
+        "config.py",
+        "mcp.py",
+        "render.py",
+        "review_commits.py",
+        "status.py",
+    }
 
 
 def test_a_line_stays_one_line_and_obeys_nothing(capsys: pytest.CaptureFixture[str]) -> None:
