@@ -1,6 +1,7 @@
 """`agentbox completion` in real shells, with the names of a real box."""
 
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -96,6 +97,24 @@ def test_names_of_a_box(complete: Complete, client: BoxClient) -> None:
     assert complete("pod", "get", "names/") == ["names/plain.txt"]
     assert complete("memory", "rm", "a") == ["a-key"]
     assert complete("bead", "create", "") == complete("bead", "list", "--status", "")
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_lines_of_the_page(box: ApiBox, tmp_path: Path, shell: str) -> None:
+    """Each shell knows how to complete the command afterwards."""
+    if shutil.which(shell) is None:
+        machine_lacks(shell)
+    page = (CHECKOUT / "docs/howto/complete-the-command-line.md").read_text()
+    (lines,) = re.findall(rf"^```{shell}\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    program = tmp_path / "agentbox"
+    program.write_text(f'#!/bin/sh\nexec {shlex.join(command(box))} "$@"\n')
+    program.chmod(0o755)
+    told = {"bash": "complete -p agentbox", "zsh": "print $_comps[agentbox]", "fish": "complete"}
+    done = subprocess.run(
+        [shell, "-c", f"{lines}\n{told[shell]}"], capture_output=True, text=True, check=True,
+        env={"PATH": f"{tmp_path}:{os.environ['PATH']}", "HOME": str(tmp_path), "PYTHONPATH": str(CHECKOUT)},
+    )  # fmt: skip
+    assert "agentbox" in done.stdout
 
 
 @pytest.mark.parametrize(

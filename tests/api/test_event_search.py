@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from commandline import agentbox
-from helpers import until
+from helpers import indexed, until
 from support.api_box import ApiBox
 
 from agentbox.client import ApiError, BoxClient
@@ -31,16 +31,6 @@ def append(client: BoxClient, *events: dict[str, Any]) -> list[int]:
 
 def wait_indexed(client: BoxClient, seq: int) -> None:
     until(lambda: indexed(client) >= seq, 10)
-
-
-def indexed(client: BoxClient) -> int:
-    """-1 while the index is being opened."""
-    try:
-        return client.events.stats().indexed_seq
-    except ApiError as error:
-        if not error.retryable:
-            raise
-        return -1
 
 
 def found(client: BoxClient, words: str = "", **filters: Any) -> list[int]:
