@@ -18,6 +18,7 @@ from agentbox.api.background.approver_presence import SCOPE
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES, parse_delivered, parse_events
 from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.arguments import MAX_CURSOR, PAGE_BOUNDS
+from agentbox.contracts.event_search import EventSearch, EventStats, FoundEvents
 from agentbox.contracts.events import (
     Appended,
     Event,
@@ -25,9 +26,6 @@ from agentbox.contracts.events import (
     EventFilter,
     Events,
     EventsBody,
-    EventSearch,
-    EventStats,
-    FoundEvents,
     Head,
     NewEvent,
 )

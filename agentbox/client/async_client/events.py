@@ -13,13 +13,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentbox.client.async_client.request_sender import AsyncRequestSender
+    from agentbox.contracts.event_search import EventStats, FoundEvents
     from agentbox.contracts.events import (
         Appended,
         Delivery,
         Event,
         EventBatch,
-        EventStats,
-        FoundEvents,
         NewEvent,
         VerifyReport,
     )
@@ -132,7 +131,7 @@ class AsyncEventsClient:
         cursor: str | None = None,
     ) -> FoundEvents:
         """Events by words, type, agent, session, trace and time, newest first."""
-        from agentbox.contracts.events import FoundEvents
+        from agentbox.contracts.event_search import FoundEvents
 
         response = await self._box.request(
             "search_events",
@@ -152,7 +151,7 @@ class AsyncEventsClient:
 
     async def stats(self) -> EventStats:
         """How many events of each type the journal has."""
-        from agentbox.contracts.events import EventStats
+        from agentbox.contracts.event_search import EventStats
 
         response = await self._box.request("event_stats")
         return decode(EventStats, response)

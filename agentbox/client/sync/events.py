@@ -14,13 +14,12 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from agentbox.client.sync.request_sender import RequestSender
+    from agentbox.contracts.event_search import EventStats, FoundEvents
     from agentbox.contracts.events import (
         Appended,
         Delivery,
         Event,
         EventBatch,
-        EventStats,
-        FoundEvents,
         NewEvent,
         VerifyReport,
     )
@@ -133,7 +132,7 @@ class EventsClient:
         cursor: str | None = None,
     ) -> FoundEvents:
         """Events by words, type, agent, session, trace and time, newest first."""
-        from agentbox.contracts.events import FoundEvents
+        from agentbox.contracts.event_search import FoundEvents
 
         response = self._box.request(
             "search_events",
@@ -153,7 +152,7 @@ class EventsClient:
 
     def stats(self) -> EventStats:
         """How many events of each type the journal has."""
-        from agentbox.contracts.events import EventStats
+        from agentbox.contracts.event_search import EventStats
 
         response = self._box.request("event_stats")
         return decode(EventStats, response)

@@ -1,6 +1,7 @@
 """Operations of the slot events: the journal."""
 
-from agentbox.contracts.events import EventEndpoints, Events, EventsBody
+from agentbox.contracts.event_search import EventEndpoints
+from agentbox.contracts.events import Events, EventsBody
 from agentbox.contracts.routes.operation import WITHOUT_TOOL, read, stream, tool, write
 from agentbox.contracts.routes.resource import Resource
 

@@ -9,7 +9,8 @@ import apsw
 
 from agentbox.adapters.events.search.query import find_seqs, milliseconds
 from agentbox.adapters.events.search.schema import MIGRATIONS
-from agentbox.contracts.events import GENESIS, Event, EventSearch
+from agentbox.contracts.event_search import EventSearch
+from agentbox.contracts.events import GENESIS, Event
 from agentbox.core.background.threads import run_in_thread
 from agentbox.core.slot_errors import BackendError, IntegrityError
 from agentbox.core.storage.sqlite import Database, fetch_all, fetch_one

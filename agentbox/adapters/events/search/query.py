@@ -8,12 +8,11 @@ from typing import Any
 import apsw
 
 from agentbox.adapters.runtime.input_checks import check_text
-from agentbox.contracts.events import MAX_NAME, EventSearch
+from agentbox.contracts.event_search import MAX_SEARCH_TYPES, EventSearch
+from agentbox.contracts.events import MAX_NAME
 from agentbox.core.records.wire import invalid_value
 from agentbox.core.storage.sqlite import fetch_all, fetch_one
 
-MAX_WORDS = 32
-MAX_TYPES = 64
 _TRACE = re.compile(r"[0-9a-f]{8,32}")
 
 
@@ -22,10 +21,8 @@ def check_search(search: EventSearch) -> None:
     for name in ("words", "agent_id", "session_id"):
         if (value := getattr(search, name)) is not None:
             check_text(value, f"/{name}", max_length=MAX_NAME)
-    if len(search.words.split()) > MAX_WORDS:
-        raise invalid_value("/words", f"has more than {MAX_WORDS} words")
-    if len(search.types) > MAX_TYPES:
-        raise invalid_value("/types", f"has more than {MAX_TYPES} items")
+    if len(search.types) > MAX_SEARCH_TYPES:
+        raise invalid_value("/types", f"has more than {MAX_SEARCH_TYPES} items")
     if search.trace_id is not None and not _TRACE.fullmatch(search.trace_id):
         raise invalid_value("/trace_id", "must be 8 to 32 digits from 0-9 and a-f")
 
