@@ -36,6 +36,12 @@ def verbs(cli: CliContext) -> dict[str, float]:
         f"agent show {agent}",
         "review list",
         "approvals list",
+        "bead list",
+        f"bead show {task}",
+        "pod ls",
+        "memory list",
+        "events search true",
+        "completion ids tasks",
     )
     return {"run -- true": RUN, **dict.fromkeys((*reads, "events tail"), READ)}
 

@@ -22,6 +22,11 @@ from typing import Final
 
 from agentbox.contracts.routes.request_line import RequestLine
 
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
     line.name: line
     for line in (
@@ -31,7 +36,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
 def generate() -> str:
     """The text of the file."""
     rows = "".join(
-        f"RequestLine{_line(route, row)!r},\n"
+        f"RequestLine({_line(route, row)}),\n"
         for resource in RESOURCES
         for route, row in zip(
             resource.routes, [row for row in resource.operations if row.http], strict=True
@@ -43,9 +48,10 @@ def generate() -> str:
     ).stdout
 
 
-def _line(route: Route, row: Operation) -> tuple[object, ...]:
-    query = (route.name, route.method, route.path, route.query, route.stream)
-    return (*query, row.name, row.idempotent)
+def _line(route: Route, row: Operation) -> str:
+    names = f'_names("{" ".join(route.query)}")' if len(route.query) > 2 else repr(route.query)
+    rest = (route.stream, row.name, row.idempotent)
+    return ", ".join([*map(repr, (route.name, route.method, route.path)), names, *map(repr, rest)])
 
 
 if __name__ == "__main__":

@@ -10,9 +10,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final
 
-from reference import agent_api, api, cli, features, limits, manifest, rules
+from reference import agent_api, api, cli, completion, features, limits, manifest, rules
 
-_MODULES: Final = (agent_api, api, cli, features, limits, manifest, rules)
+_MODULES: Final = (agent_api, api, cli, completion, features, limits, manifest, rules)
 PAGES: Final[Mapping[str, ModuleType]] = {
     module.__name__.rpartition(".")[2]: module for module in _MODULES
 }

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from prometheus_client import CollectorRegistry
 from starlette.applications import Starlette
 
+from agentbox.adapters.events.search.index import EventIndex
 from agentbox.adapters.runtime.adapter import Clock, Deps, SystemClock
 from agentbox.adapters.runtime.lifecycle.timing import LifecycleTiming
 from agentbox.adapters.runtime.metrics import Metrics
@@ -184,7 +185,10 @@ def build(
     drift = DriftWatcher(plans, paths, boot, metrics.drift, boot_log)
     plans.subscribe(lambda _plan: drift.wake())
     session_host = _session_host(plan, paths)
-    jobs = make_jobs(plans, paths, boot.boot_id, slots, metrics, canaries, session_host, ready_once)
+    index = EventIndex(paths.slot("events") / "search.db")
+    jobs = make_jobs(
+        plans, paths, boot.boot_id, slots, metrics, canaries, session_host, ready_once, index
+    )
     background = BackgroundWork(watch, drift if boot.boot_id else None, jobs)
     shutdown = SlotShutdown(background, mesh, slots)
     drain = Drain(evaluator, tasks, slots, shutdown, plans, boot_log, closing)
@@ -206,7 +210,7 @@ def build(
     calls = CallSums(paths.slot(GATEWAY))
     applier = ManifestApplier(paths, plans, slots, mesh.overlay)
     groups = {
-        **slot_groups(slots, plans, ModelUsageReader(calls), closing),
+        **slot_groups(slots, plans, ModelUsageReader(calls), index, closing),
         "probes": EndpointGroup(ProbeHandlers(uptime, boot, evaluator, health, meta, registry)),
         "box": EndpointGroup(BoxHandlers(paths, drain, applier)),
         "pages": EndpointGroup(PageHandlers()),

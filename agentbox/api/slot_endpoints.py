@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping
 from functools import partial
 
+from agentbox.adapters.events.search.index import EventIndex
 from agentbox.adapters.runtime.slots import Slots
 from agentbox.api.auth.bindings import MEMORY_CHECKS
 from agentbox.api.auth.ownership import BeadOwnership
@@ -24,11 +25,15 @@ from agentbox.api.plan_source import PlanSource
 
 
 def slot_groups(
-    slots: Slots, plans: PlanSource, models: ModelUsageReader, closing: asyncio.Event
+    slots: Slots,
+    plans: PlanSource,
+    models: ModelUsageReader,
+    index: EventIndex,
+    closing: asyncio.Event,
 ) -> Mapping[str, EndpointGroup]:
     """By the name of the resource's endpoints. `closing` is set when streams must end."""
     ownership, approvers = BeadOwnership(slots.beads), ApproverPresence(slots.agent_host)
-    events = EventHandlers(slots.events, approvers.connect, closing)
+    events = EventHandlers(slots.events, index, approvers.connect, closing)
     return {
         "beads": EndpointGroup(BeadHandlers(slots.beads, ownership), slots.beads, ownership.checks),
         "pods": EndpointGroup(PodHandlers(slots.pods, partial(slots.capabilities, "pods"), plans)),

@@ -6,6 +6,11 @@ from typing import Final
 
 from agentbox.contracts.routes.request_line import RequestLine
 
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
 REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
     line.name: line
     for line in (
@@ -35,7 +40,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "ready_beads",
             "GET",
             "/v1/beads/ready",
-            ("parent_id", "limit", "cursor"),
+            _names("parent_id limit cursor"),
             False,
             "ready",
             True,
@@ -44,7 +49,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "list_beads",
             "GET",
             "/v1/beads",
-            ("status", "kind", "parent_id", "tag", "assignee", "creator", "limit", "cursor"),
+            _names("status kind parent_id tag assignee creator id_prefix limit cursor"),
             False,
             "list",
             True,
@@ -70,7 +75,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "list_memory",
             "GET",
             "/v1/memory/ns/{ns}/keys",
-            ("prefix", "filter", "limit", "cursor"),
+            _names("prefix filter limit cursor"),
             False,
             "list",
             True,
@@ -84,7 +89,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "read_events",
             "GET",
             "/v1/events",
-            ("since", "limit", "types", "source", "subject", "agent_id", "session_id"),
+            _names("since limit types source subject agent_id session_id"),
             False,
             "read",
             True,
@@ -93,7 +98,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "stream_events",
             "GET",
             "/v1/events/stream",
-            ("since", "types", "source", "subject", "agent_id", "session_id"),
+            _names("since types source subject agent_id session_id"),
             True,
             "subscribe",
             True,
@@ -103,6 +108,16 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "event_delivery", "GET", "/v1/events/delivery", ("limit",), False, "delivery", True
         ),
         RequestLine("verify_events", "POST", "/v1/events/verify", (), False, "verify", True),
+        RequestLine(
+            "search_events",
+            "GET",
+            "/v1/events/search",
+            _names("words types agent_id session_id trace_id since until limit cursor"),
+            False,
+            "search",
+            True,
+        ),
+        RequestLine("event_stats", "GET", "/v1/events/stats", (), False, "stats", True),
         RequestLine("show_event", "GET", "/v1/events/{seq}", (), False, "show", True),
         RequestLine("spawn", "POST", "/v1/agents", (), False, "spawn", True),
         RequestLine("run_once", "POST", "/v1/runs", (), False, "run_once", False),
@@ -110,7 +125,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "list_agents",
             "GET",
             "/v1/agents",
-            ("state", "name", "parent_id", "label", "limit", "cursor"),
+            _names("state name parent_id label limit cursor"),
             False,
             "list",
             True,
@@ -197,7 +212,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "list_states",
             "GET",
             "/v1/states",
-            ("limit", "cursor", "legacy"),
+            _names("limit cursor legacy"),
             False,
             "list_states",
             True,
@@ -206,7 +221,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
         RequestLine("show_state", "GET", "/v1/states/{id}", (), False, "show", True),
         RequestLine("remove_state", "DELETE", "/v1/states/{id}", (), False, "remove", False),
         RequestLine(
-            "usage_report", "GET", "/v1/usage", ("by", "since", "limit"), False, "report", True
+            "usage_report", "GET", "/v1/usage", _names("by since limit"), False, "report", True
         ),
         RequestLine("list_skills", "GET", "/v1/skills", (), False, "list_skills", True),
         RequestLine("start_sandbox", "POST", "/v1/sandboxes", (), False, "create", True),
@@ -306,7 +321,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "connect_editor",
             "GET",
             "/v1/acp",
-            ("connection", "since", "agent", "session"),
+            _names("connection since agent session"),
             False,
             "connect",
             False,
@@ -347,7 +362,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
             "mesh_sessions",
             "GET",
             "/v1/mesh/sessions",
-            ("state", "instance", "image", "limit", "cursor"),
+            _names("state instance image limit cursor"),
             False,
             "list_sessions",
             True,

@@ -7,10 +7,13 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol, TypeVar
 
 from agentbox.client.errors import ApiError
 from agentbox.client.request_lines import REQUEST_LINES
+from agentbox.contracts.routes.request_line import InvalidUrl
+from agentbox.core import clock
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.http.sse_parser import SseEvent
 
@@ -75,7 +78,7 @@ def build_call(
     accept = ACCEPT_STREAM if route.stream else "application/json"
     url = route.url(parameters, {key: _query_text(item) for key, item in (query or {}).items()})
     if len(url) > MAX_URL:
-        raise ValueError(
+        raise InvalidUrl(
             f"the path and query of {name} have {len(url)} characters: the maximum is {MAX_URL}"
         )
     sent = None if body is None else wire_form(body)
@@ -88,6 +91,8 @@ def _query_text(value: object) -> object:
         return str(value).lower()
     if isinstance(value, Mapping):
         return json.dumps(dict(value))
+    if isinstance(value, datetime):
+        return clock.to_wire(value)
     return (",".join(value) or None) if isinstance(value, (list, tuple)) else value
 
 

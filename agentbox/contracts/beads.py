@@ -38,6 +38,7 @@ BeadId = Annotated[Id, sent_as("id")]
 BlockerId = Annotated[
     str, bounded_text(minimum=1, pattern=r"^(?!\.{1,2}$)"), sent_as("blocker")
 ]  # not a path segment that clients drop
+IdPrefix = Annotated[str, bounded_text(minimum=1, maximum=36, pattern=r"^[0-9a-f-]+$")]
 Principal = Annotated[str, PRINCIPAL]
 LeaseId = Annotated[str, schema_keywords(format="uuid")]
 LeaseSeconds = Annotated[int, number_range(*LEASE_SECONDS)]
@@ -101,7 +102,7 @@ class NewBead(BeadSpec):
 
 @record
 class BeadFilter(Record):
-    """All fields that are set must match."""
+    """All fields that are set must match. `id_prefix`: the first characters of the id."""
 
     status: Status | None = None
     kind: Kind | None = None
@@ -109,6 +110,7 @@ class BeadFilter(Record):
     tag: str | None = None
     assignee: str | None = None
     creator: str | None = None
+    id_prefix: IdPrefix | None = None
 
 
 ALL = BeadFilter()

@@ -243,14 +243,6 @@ class Events(Protocol):
         ...
 
 
-class EventEndpoints(Protocol):
-    """What the API serves beside the slot."""
-
-    async def show(self, seq: Annotated[str, bounded_text(pattern="^[0-9]+$")]) -> Event:
-        """One event by its number."""
-        ...
-
-
 RECORDS: Mapping[str, type[Record]] = {
     kind.__name__: kind
     for kind in (

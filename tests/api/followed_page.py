@@ -3,6 +3,7 @@
 import re
 import shlex
 import subprocess
+from collections.abc import Mapping
 from pathlib import Path
 
 from commandline import agentbox
@@ -20,23 +21,34 @@ def steps(page: Path) -> list[tuple[str, list[str]]]:
     return [(part.splitlines()[0], part.splitlines()[1:]) for part in parts]
 
 
-def follow(page: Path, box: ApiBox) -> int:
+def follow(page: Path, box: ApiBox, *, names: tuple[str, ...] = ()) -> int:
     """Each line that the page shows is printed, in that order; … stands for anything, AGENT for the
-    last id that was printed. Commands run in the workspace. The number of commands."""
-    agent, found = "", steps(page)
+    last id that was printed, each of `names` for what was printed where it first stands. Commands
+    run in the workspace. The number of commands."""
+    agent, found, known = "", steps(page), dict[str, str]()
     for command, shown in found:
-        program, *words = shlex.split(command.replace("AGENT", agent))
+        program, *words = shlex.split(_filled(command, known).replace("AGENT", agent))
         done = _run(box, program, words)
         said = done.stdout.decode() + done.stderr.decode()
         if (named := _ID.search(done.stderr.decode())) and words[0] == "run" and shown:
             agent = named[1]
         at = 0
         for line in shown:
-            pattern = ".*".join(map(re.escape, line.replace("AGENT", agent).split("…")))
+            told = _filled(line, known).replace("AGENT", agent)
+            pattern = ".*".join(map(re.escape, told.split("…")))
+            for name in names:
+                pattern = re.sub(rf"\b{name}\b", rf"(?P<{name}>\\S+)", pattern, count=1)
             match = re.compile(f"^{pattern}$", re.MULTILINE).search(said, at)
             assert match is not None, f"{command}: no line {line!r} in\n{said[at:]}"
+            known |= match.groupdict()
             at = match.end()
     return len(found)
+
+
+def _filled(text: str, known: Mapping[str, str]) -> str:
+    for name, value in known.items():
+        text = re.sub(rf"\b{name}\b", value, text)
+    return text
 
 
 def _run(box: ApiBox, program: str, words: list[str]) -> subprocess.CompletedProcess[bytes]:

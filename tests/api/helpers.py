@@ -8,7 +8,7 @@ import httpx
 from agentbox_testkit.wait import pause
 from support.api_box import TOKEN, ApiBox
 
-from agentbox.client import BoxClient
+from agentbox.client import ApiError, BoxClient
 from agentbox.contracts.orchestrator import StreamItem
 from agentbox.contracts.task_records import Task
 
@@ -47,6 +47,16 @@ def until(condition: Callable[[], Any], seconds: float = 30) -> Any:
         time.sleep(pause(began, 0.01))
         began = time.monotonic()
     return found
+
+
+def indexed(client: BoxClient) -> int:
+    """The last record that a search finds; -1 while the index is being opened."""
+    try:
+        return client.events.stats().indexed_seq
+    except ApiError as error:
+        if not error.retryable:
+            raise
+        return -1
 
 
 def pods_of(box: ApiBox) -> httpx.Client:

@@ -1,5 +1,6 @@
 """Input checks of beads: the limits of B15, and text that can be stored."""
 
+import re
 import uuid
 from dataclasses import replace
 from datetime import datetime
@@ -9,6 +10,8 @@ from agentbox.adapters.runtime.input_checks import check_json, check_range, chec
 from agentbox.contracts import beads
 from agentbox.contracts.beads import BeadSpec
 from agentbox.core.records.wire import invalid_value
+
+_ID_PREFIX = re.compile(r"[0-9a-f-]{1,36}")
 
 
 def check_spec(spec: BeadSpec) -> BeadSpec:
@@ -36,6 +39,14 @@ def check_tags(tags: tuple[str, ...]) -> None:
         raise invalid_value("/tags", f"has {len(tags)} items, the maximum is {beads.MAX_TAGS}")
     for index, tag in enumerate(tags):
         check_text(tag, f"/tags/{index}", max_length=beads.MAX_TAG)
+
+
+def id_bounds(prefix: str) -> tuple[str, str]:
+    """The ids with this prefix are from the first text on and before the second. Raises
+    ValidationError."""
+    if not _ID_PREFIX.fullmatch(prefix):
+        raise invalid_value("/id_prefix", "must be 1 to 36 of 0-9, a-f and -")
+    return prefix, f"{prefix}g"  # no id has a character above f
 
 
 def check_lease(lease_id: str, lease_s: int | None = None) -> None:

@@ -184,13 +184,16 @@ class ExternalPgBeads(Adapter):
         equals = {
             name: value
             for name, value in filter.to_wire().items()
-            if value is not None and name != "tag"
+            if value is not None and name not in ("tag", "id_prefix")
         }
         where = "".join(f" AND b.{name} = %s" for name in equals)
         values: tuple[object, ...] = tuple(equals.values())
         if filter.tag is not None:
             where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = %s AND t.bead_id = b.id)"
             values += (filter.tag,)
+        if filter.id_prefix is not None:
+            where += " AND b.id >= %s AND b.id < %s"
+            values += checks.id_bounds(filter.id_prefix)
         if after is not None:
             where += " AND b.id > %s"
             values += tuple(after)

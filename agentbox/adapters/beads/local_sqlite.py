@@ -203,13 +203,16 @@ class LocalSqliteBeads(SqliteAdapter):
         equals = {
             name: value
             for name, value in filter.to_wire().items()
-            if value is not None and name != "tag"
+            if value is not None and name not in ("tag", "id_prefix")
         }
         where = "".join(f" AND b.{name} = ?" for name in equals)
         values: tuple[object, ...] = tuple(equals.values())
         if filter.tag is not None:
             where += " AND EXISTS (SELECT 1 FROM tags t WHERE t.tag = ? AND t.bead_id = b.id)"
             values += (filter.tag,)
+        if filter.id_prefix is not None:
+            where += " AND b.id >= ? AND b.id < ?"
+            values += checks.id_bounds(filter.id_prefix)
         if after is not None:
             where += " AND b.id > CAST(? AS TEXT)"
             values += tuple(map(to_bindable, after))

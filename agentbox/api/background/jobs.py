@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from functools import partial
 
+from agentbox.adapters.events.search.follower import follow
+from agentbox.adapters.events.search.index import EventIndex
 from agentbox.adapters.runtime.slots import Slots
 from agentbox.api.background.agent_events import journal_agent_events
 from agentbox.api.background.autostart import autostart, autostart_names
@@ -29,6 +31,7 @@ def make_jobs(
     canaries: SandboxCanaryWatcher,
     session_host: SessionHost,
     ready_once: asyncio.Event,
+    index: EventIndex,
 ) -> Mapping[str, Job]:
     """By the names under which failures are logged. `ready_once` is set when the box is ready for
     the first time.
@@ -42,6 +45,8 @@ def make_jobs(
     }
     if runs_mcp_host(plan):
         jobs["MCP servers"] = partial(follow_mcp_host, plans, paths, slots, metrics.mcp_drift)
+    if plan.slots["events"].use != "off":
+        jobs["index of events"] = partial(follow, index, slots.events)
     if autostart_names(plan):
         jobs["autostart"] = partial(autostart, plans, boot_id, slots.orchestrator, ready_once)
     if plan.slots["orchestrator"].use == "local-process":

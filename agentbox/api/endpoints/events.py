@@ -7,12 +7,18 @@ from dataclasses import replace
 
 from starlette.responses import Response
 
+from agentbox.adapters.events.search.index import EventIndex
+from agentbox.adapters.events.search.query import check_search
+from agentbox.adapters.runtime.input_checks import check_range, decode_cursor, encode_cursor
+from agentbox.adapters.runtime.paging import PageBudget
 from agentbox.api.auth.authentication import Caller
 from agentbox.api.auth.bindings import bound_source
 from agentbox.api.auth.write_attribution import check_type, resolve_principal
 from agentbox.api.background.approver_presence import SCOPE
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES, parse_delivered, parse_events
 from agentbox.api.http.request import ApiRequest
+from agentbox.contracts.arguments import MAX_CURSOR, PAGE_BOUNDS
+from agentbox.contracts.event_search import EventSearch, EventStats, FoundEvents
 from agentbox.contracts.events import (
     Appended,
     Event,
@@ -26,8 +32,8 @@ from agentbox.contracts.events import (
 from agentbox.core.http.problems import invalid
 from agentbox.core.http.responses import EventStreamResponse, RecordResponse
 from agentbox.core.http.sse import ServerSentEvent
-from agentbox.core.records.wire import to_wire
-from agentbox.core.slot_errors import NotFound, PermissionDenied
+from agentbox.core.records.wire import to_json, to_wire
+from agentbox.core.slot_errors import CursorExpired, NotFound, PermissionDenied
 
 _SEQ = re.compile(r"[0-9]{1,15}")
 
@@ -40,10 +46,12 @@ class EventHandlers:
     def __init__(
         self,
         events: Events,
+        index: EventIndex,
         connect_approver: Callable[[], Callable[[], None]],
         closing: asyncio.Event,
     ) -> None:
         self._events, self._connect_approver, self._closing = events, connect_approver, closing
+        self._index = index
 
     async def append(self, request: ApiRequest, caller: Caller) -> Response:
         """All or nothing. Records that a box delivers from its own journal are stored under that
@@ -88,6 +96,45 @@ class EventHandlers:
                 return batch.events[0]
         raise NotFound("cannot find this event", resource="event", id=seq)
 
+    async def search(self, search: EventSearch, limit: int, cursor: str | None) -> FoundEvents:
+        """Of the indexed records; about 1 MiB a page."""
+        check_range(limit, "/limit", PAGE_BOUNDS)
+        check_search(search)
+        head_seq, _ = await self._events.head()
+        indexed_seq, _ = await self._index.position()
+        listing = ["search", search.to_wire()]
+        after = decode_cursor(cursor, listing, 1)
+        before = head_seq + 1 if after is None else _position(after[0])
+        found = await self._index.find(search, before, limit + 1)
+        items, budget, has_more = list[Event](), PageBudget(limit), len(found) > limit
+        for seq in found:
+            event = await self._stored(seq)
+            if event is not None and not budget.admit(len(to_json(event))):
+                has_more = True
+                break
+            items += [] if event is None else [event]
+            before = seq
+        cursor = encode_cursor(listing, (before,)) if has_more else None
+        return FoundEvents(
+            items=tuple(items), next_cursor=cursor, indexed_seq=indexed_seq, head_seq=head_seq
+        )
+
+    async def stats(self) -> EventStats:
+        head_seq, _ = await self._events.head()
+        indexed_seq, _ = await self._index.position()
+        types = await self._index.counts()
+        return EventStats(
+            events=sum(types.values()), types=types, indexed_seq=indexed_seq, head_seq=head_seq
+        )
+
+    async def _stored(self, seq: int) -> Event | None:
+        """None for a record that the journal no longer has."""
+        try:
+            events = (await self._events.read(since=seq - 1, limit=1)).events
+        except CursorExpired:
+            return None
+        return events[0] if events and events[0].seq == seq else None
+
     async def head(self) -> Head:
         seq, digest = await self._events.head()
         return Head(seq=seq, hash=digest)
@@ -105,6 +152,13 @@ class EventHandlers:
     async def _sent(self, since: int, filter: EventFilter) -> AsyncIterator[ServerSentEvent]:
         async for event in self._events.subscribe(since=since, filter=filter):
             yield ServerSentEvent(str(event.seq), event.type, to_wire(event))
+
+
+def _position(value: object) -> int:
+    """Of a cursor. Raises ValidationError."""
+    if not isinstance(value, int) or not 0 <= value <= MAX_CURSOR:
+        raise invalid("/cursor", "is not a cursor of this listing")
+    return value
 
 
 def _is_cloud(request: ApiRequest) -> bool:

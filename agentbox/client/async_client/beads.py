@@ -217,6 +217,7 @@ class AsyncBeadsClient:
         tag: str | None = None,
         assignee: str | None = None,
         creator: str | None = None,
+        id_prefix: str | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[Bead]:
@@ -233,6 +234,7 @@ class AsyncBeadsClient:
                 "tag": tag,
                 "assignee": assignee,
                 "creator": creator,
+                "id_prefix": id_prefix,
                 "limit": limit,
                 "cursor": cursor,
             },

@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 from agentbox.client.transport import decode, decode_event
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from agentbox.client.async_client.request_sender import AsyncRequestSender
+    from agentbox.contracts.event_search import EventStats, FoundEvents
     from agentbox.contracts.events import (
         Appended,
         Delivery,
@@ -113,6 +116,45 @@ class AsyncEventsClient:
 
         response = await self._box.request("verify_events", body={"from_seq": from_seq}, wait_s=300)
         return decode(VerifyReport, response)
+
+    async def search(
+        self,
+        *,
+        words: str = "",
+        types: Sequence[str] = (),
+        agent_id: str | None = None,
+        session_id: str | None = None,
+        trace_id: str | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        limit: int = 100,
+        cursor: str | None = None,
+    ) -> FoundEvents:
+        """Events by words, type, agent, session, trace and time, newest first."""
+        from agentbox.contracts.event_search import FoundEvents
+
+        response = await self._box.request(
+            "search_events",
+            query={
+                "words": words,
+                "types": types,
+                "agent_id": agent_id,
+                "session_id": session_id,
+                "trace_id": trace_id,
+                "since": since,
+                "until": until,
+                "limit": limit,
+                "cursor": cursor,
+            },
+        )
+        return decode(FoundEvents, response)
+
+    async def stats(self) -> EventStats:
+        """How many events of each type the journal has."""
+        from agentbox.contracts.event_search import EventStats
+
+        response = await self._box.request("event_stats")
+        return decode(EventStats, response)
 
     async def show(self, seq: str) -> Event:
         """One event."""

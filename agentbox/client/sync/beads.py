@@ -216,6 +216,7 @@ class BeadsClient:
         tag: str | None = None,
         assignee: str | None = None,
         creator: str | None = None,
+        id_prefix: str | None = None,
         limit: int = 100,
         cursor: str | None = None,
     ) -> Page[Bead]:
@@ -232,6 +233,7 @@ class BeadsClient:
                 "tag": tag,
                 "assignee": assignee,
                 "creator": creator,
+                "id_prefix": id_prefix,
                 "limit": limit,
                 "cursor": cursor,
             },

@@ -121,6 +121,7 @@ BEADS = Resource(
                 "bead/list",
                 "Lists beads that you created; with parent_id the children of one of your "
                 "beads; with tag or assignee those assigned to you.",
+                without=("id_prefix",),
             ),
         ),
         read(

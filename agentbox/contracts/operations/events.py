@@ -1,6 +1,7 @@
 """Operations of the slot events: the journal."""
 
-from agentbox.contracts.events import EventEndpoints, Events, EventsBody
+from agentbox.contracts.event_search import EventEndpoints
+from agentbox.contracts.events import Events, EventsBody
 from agentbox.contracts.routes.operation import WITHOUT_TOOL, read, stream, tool, write
 from agentbox.contracts.routes.resource import Resource
 
@@ -64,6 +65,22 @@ EVENTS = Resource(
 EVENT_ENDPOINTS = Resource(
     "events",
     EventEndpoints,
-    operations=(read("show", "GET /v1/events/{seq}", "One event.", route="show_event"),),
+    operations=(
+        read(
+            "search",
+            "GET /v1/events/search",
+            "Events by words, type, agent, session, trace and time, newest first.",
+            route="search_events",
+            deadline_s=10,
+        ),
+        read(
+            "stats",
+            "GET /v1/events/stats",
+            "How many events of each type the journal has.",
+            route="event_stats",
+            deadline_s=10,
+        ),
+        read("show", "GET /v1/events/{seq}", "One event.", route="show_event"),
+    ),
 )
 RESOURCES = (EVENTS, EVENT_ENDPOINTS)

@@ -7,6 +7,7 @@ from agentbox.contracts import (
     approvals,
     beads,
     box,
+    event_search,
     events,
     mcp,
     memory,
@@ -33,7 +34,7 @@ from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record, record
 
 _MODULES = (
-    *(beads, memory, events, orchestrator, tokens, mesh, reviews, approvals, states),
+    *(beads, memory, events, event_search, orchestrator, tokens, mesh, reviews, approvals, states),
     *(usage, skills, sandboxes, sessions, mcp),
     box,
 )

@@ -8,7 +8,11 @@ from urllib.parse import quote, urlencode
 _PARAMETER = re.compile(r"\{([a-z_]+)(\*?)\}")
 
 
-class NotASegment(ValueError):
+class InvalidUrl(ValueError):
+    """The parameters of a request make no URL that reaches its route."""
+
+
+class NotASegment(InvalidUrl):
     """Clients and proxies would drop or resolve this parameter of a path."""
 
     def __init__(self, name: str, value: str) -> None:
@@ -42,7 +46,7 @@ class RequestLine(NamedTuple):
             if name != rest and values[name] in ("", ".", ".."):
                 raise NotASegment(name, values[name])
         if rest and not _is_stable(values[rest]):
-            raise ValueError(f"{values[rest]!r} has an empty segment, or one that is . or ..")
+            raise InvalidUrl(f"{values[rest]!r} has an empty segment, or one that is . or ..")
         path = _PARAMETER.sub(
             lambda match: quote(str(values[match[1]]), safe="/" if match[2] else ""), self.path
         )

@@ -51,8 +51,11 @@ COMMAND_HELP: dict[str, str] = {
     "token": "manage API tokens: create, list, revoke",
     "secrets": "manage secrets of the box: set, list, remove",
     "mesh": "manage the federation: status, join, outbox",
-    "events": "read the journal: tail, show, verify, export, prune, delivery",
-    "memory": "manage the memory of the box: reembed",
+    "events": "read the journal: tail, show, search, trace, stats, verify, export, prune, delivery",
+    "bead": "manage beads: list, tree, ready, show, create, claim, release, close, dep, export, "
+    "import",
+    "pod": "manage pods: ls, tree, stat, get, put, cp, rm, export, import",
+    "memory": "manage the memory: list, get, put, rm, search, stats, export, import, reembed",
     "state": "manage memory and pods of runs: list, show, reset, prune, adopt",
     "config": "check and inspect the manifest: validate, explain, show, diff",
     "prices": "write prices of models to the manifest: update",
@@ -65,6 +68,7 @@ COMMAND_HELP: dict[str, str] = {
     "fmt": "format the sources and the lock file",
     "doctor": "check this host and the running box",
     "boot": "inspect boots: explain, history",
+    "completion": "print the completion of a shell: bash, zsh, fish, ids",
     "bench": "run the benchmarks of this box on this host",
     "test": "run the test suites",
 }
@@ -94,10 +98,13 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
         "acp",
         "mcp",
     ),
-    "data": ("secrets", "events", "memory", "state"),
+    "data": ("secrets", "events", "bead", "pod", "memory", "state"),
     "build": ("config", "prices", "skills", "lock", "fetch", "build", "verify", "render"),
-    "dev": ("fmt", "bench", "test"),
+    "dev": ("fmt", "completion", "bench", "test"),
 }
+
+
+OTHER_NAMES: dict[str, str] = {"journal": "events"}
 
 
 class LazyGroup(click.Group):
@@ -107,6 +114,7 @@ class LazyGroup(click.Group):
         return list(COMMAND_HELP)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        cmd_name = OTHER_NAMES.get(cmd_name, cmd_name)
         if cmd_name not in COMMAND_HELP:
             return None
         package = next(
@@ -124,7 +132,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMAND_HELP:
+        if args and args[0] not in COMMAND_HELP | OTHER_NAMES:
             import difflib
 
             suggestions = difflib.get_close_matches(args[0], COMMAND_HELP, n=1)
@@ -227,7 +235,8 @@ def _exit_with_error(out: Output, error: AgentboxError) -> NoReturn:
 
 def _command_index(argv: list[str]) -> int:
     return next(
-        (index for index, argument in enumerate(argv) if argument in COMMAND_HELP), len(argv)
+        (index for index, argument in enumerate(argv) if argument in COMMAND_HELP | OTHER_NAMES),
+        len(argv),
     )
 
 

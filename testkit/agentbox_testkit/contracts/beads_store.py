@@ -180,6 +180,23 @@ class StoreClauses:
         )
 
     @transport
+    async def test_C06_a_prefix_of_an_id_finds_it(self, adapter: Any) -> None:
+        """Exactly the ids that begin with it, over pages too; what is no part of an id is
+        refused."""
+        epic, children = await make_epic(adapter, 3)
+        ids = sorted(bead.id for bead in (epic, *children))
+        for length in (8, 13, 30, 36):
+            prefix, found, cursor = epic.id[:length], [], None
+            while True:
+                page = await adapter.list(BeadFilter(id_prefix=prefix), limit=2, cursor=cursor)
+                found += [bead.id for bead in page.items]
+                if (cursor := page.next_cursor) is None:
+                    break
+            assert found == [id for id in ids if id.startswith(prefix)]
+        for wrong in ("", "%", "G", epic.id + "0"):
+            await expect_error(ValidationError, adapter.list(BeadFilter(id_prefix=wrong)))
+
+    @transport
     async def test_C06_a_foreign_cursor_is_refused(self, adapter: Any) -> None:
         """Of another method, of another filter, or invalid."""
         await make_epic(adapter, 3)

@@ -39,6 +39,11 @@ OF_RULE = (
         r"must be an RFC 3339 time.*",
         "a leap second has no place in the box's time",
     ),
+    (
+        r"[/?](since|until)",
+        r"must be an RFC 3339 time.*",
+        "a leap second has no place in the box's time",
+    ),
     (r".*", r"is nested deeper than \d+( levels)?", "depth of any value"),
     (r"/every", r".*", "the grammar of cron"),
     (r"\?(limit|cursor)", r"is for containers.*", "the path says whether there are pages"),

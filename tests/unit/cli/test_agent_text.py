@@ -33,12 +33,17 @@ COMMANDS = {
     "token create": NONE, "token list": NONE, "token revoke": NONE,
     "secrets set": NONE, "secrets list": NONE, "secrets remove": NONE, "state list": TEXT, "state show": TEXT, "state prune": TEXT, "state reset": TEXT, "state adopt": TEXT,
     "mesh status": TEXT, "mesh join": TEXT, "mesh outbox list": TEXT, "mesh outbox drop": NONE,
-    "events tail": TEXT, "events show": TEXT, "events verify": TEXT, "events export": BYTES, "events prune": NONE,
+    "events tail": TEXT, "events show": TEXT, "events search": TEXT, "events trace": TEXT, "events stats": TEXT, "events verify": TEXT, "events export": BYTES, "events prune": NONE,
     "events delivery": TEXT, "memory reembed": TEXT,
+    "bead list": TEXT, "bead tree": TEXT, "bead ready": TEXT, "bead show": TEXT, "bead create": NONE, "bead claim": NONE, "bead release": TEXT,
+    "bead close": TEXT, "bead dep": TEXT, "bead export": BYTES, "bead import": NONE,
+    "pod ls": TEXT, "pod tree": TEXT, "pod stat": TEXT, "pod get": BYTES, "pod put": TEXT, "pod cp": TEXT, "pod rm": NONE, "pod export": BYTES, "pod import": NONE,
+    "memory list": TEXT, "memory get": TEXT, "memory put": TEXT, "memory rm": NONE, "memory search": TEXT, "memory stats": TEXT, "memory export": BYTES, "memory import": NONE,
     "config validate": NONE, "config explain": NONE, "config show": NONE, "config diff": NONE,
     "skills list": TEXT, "skills show": TEXT, "skills check": TEXT, "skills add": TEXT, "skills remove": TEXT,
     "lock": NONE, "fetch": NONE, "build": NONE, "verify": NONE, "render": NONE, "fmt": NONE, "doctor": TEXT,
     "boot explain": TEXT, "boot history": TEXT, "bench": NONE, "test": NONE,
+    "completion bash": NONE, "completion zsh": NONE, "completion fish": NONE, "completion ids": TEXT,
 }  # fmt: skip
 # Files below agentbox/host/cli that write to a stream themselves, and what they write.
 WRITERS = {
@@ -102,7 +107,15 @@ def test_raw_text_is_of_our_own_making() -> None:
         for path in folder.rglob("*.py")
         if ".out.raw(" in path.read_text() or " out.raw(" in path.read_text()
     }
-    assert found == {"acp.py", "config.py", "mcp.py", "render.py", "review_commits.py", "status.py"}
+    assert found == {
+        "acp.py",
+        "completion.py",
+        "config.py",
+        "mcp.py",
+        "render.py",
+        "review_commits.py",
+        "status.py",
+    }
 
 
 def test_a_line_stays_one_line_and_obeys_nothing(capsys: pytest.CaptureFixture[str]) -> None:

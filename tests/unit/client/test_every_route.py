@@ -17,6 +17,7 @@ METHODS = {
     "store_memory": "memory.store", "retrieve_memory": "memory.retrieve", "delete_memory": "memory.delete", "list_memory": "memory.list",
     "search_memory": "memory.search", "memory_stats": "memory.stats", "append_events": "events.append", "read_events": "events.read",
     "stream_events": "events.subscribe", "head_event": "events.head", "event_delivery": "events.delivery", "show_event": "events.show",
+    "search_events": "events.search", "event_stats": "events.stats",
     "verify_events": "events.verify", "spawn": "agents.spawn", "run_once": "agents.run_once", "list_agents": "agents.list",
     "get_agent": "agents.get", "stream_agent": "agents.stream", "signal_agent": "agents.signal", "terminate_agent": "agents.terminate",
     "attach_agent": "agents.attach", "revoke_grant": "agents.revoke", "submit_task": "submit_task", "list_tasks": "list_tasks", "get_task": "get_task", "task_logs": "task_logs",

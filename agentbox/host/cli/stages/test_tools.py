@@ -20,6 +20,8 @@ _TOOLS = {
     "git": "git",
     "make": "make",
     "jq": "jq",
+    "zsh": "zsh",
+    "fish": "fish",
     "chromium-headless-shell": "chromium-headless-shell",
 }
 _CONTAINER_TOOLS = {

@@ -14,6 +14,7 @@ import click
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.commands.data.event_reading import read_from_box, read_newest
+from agentbox.host.cli.commands.data.event_search import VERBS
 from agentbox.host.cli.context import CliContext
 
 DIRECTORY = click.Path(path_type=Path, file_okay=False)
@@ -43,7 +44,14 @@ def _parse_before(_ctx: click.Context, _param: click.Parameter, value: str) -> i
 
 @click.group(name="events")
 def command() -> None:
-    """Read the journal: events of the box in order, each record chained to its predecessor."""
+    """Read the journal: events of the box in order, each record chained to its predecessor.
+
+    `journal` is another name of this command.
+    """
+
+
+for verb in VERBS:
+    command.add_command(verb)
 
 
 @command.command()

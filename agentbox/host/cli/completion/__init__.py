@@ -1,0 +1,1 @@
+"""Completion of the command line by shells: a script with a table of verbs and flags for each."""
