@@ -4,18 +4,20 @@ session-host, which reads on at the place that it stored, and writes what was no
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from typing import Final
 
 import structlog
 
 from agentbox.contracts.agent_host.port import AgentHost
-from agentbox.contracts.orchestrator import MAX_RUN_SECONDS, Signal
+from agentbox.contracts.orchestrator import MAX_RUN_SECONDS, Signal, StreamItem
 from agentbox.core.slot_errors import (
     AdapterError,
     AdapterTimeout,
     InvalidTransition,
     SlotUnavailable,
 )
+from agentbox.sessions.batches import batches
 from agentbox.sessions.lines import LineReader, LineTooLong, Place
 from agentbox.sessions.store import Changes, SessionStore
 from agentbox.sessions.stored import StoredSession
@@ -112,22 +114,13 @@ class AgentProgram:
         reader = LineReader(session.read_from, self._max_line)
         while True:
             try:
-                async for item in self._host.stream_exec(
+                output = self._host.stream_exec(
                     session.sandbox_id, session.program, since=reader.place.cursor, follow=True
-                ):
-                    if item.kind == "stdout":
-                        lines = reader.feed(item.cursor, item.data)
-                        if lines:
-                            await self._on_lines(lines, reader.place)
-                    elif item.kind == "stderr":
-                        self.stderr = (self.stderr + item.data)[-STDERR_KEPT:]
-                    elif item.kind == "exit":
-                        await self._on_end("its program ended")
-                        return
-                    elif b"output-lost" in item.data:
-                        await self._on_invalid(b"(output that was lost)")
-                        await self._on_end("its output was lost")
-                        return
+                )
+                async with aclosing(batches(output)) as arrived:
+                    async for items in arrived:
+                        if await self._take(items, reader):
+                            return
                 return
             except LineTooLong:
                 await self._on_invalid(reader.partial[:200])
@@ -140,6 +133,28 @@ class AgentProgram:
             except AdapterError as error:
                 await self._on_end(error.message)
                 return
+
+    async def _take(self, items: list[StreamItem], reader: LineReader) -> bool:
+        """Lines that came together are handled together. True at the end of the program. Raises
+        LineTooLong."""
+        lines: list[bytes] = []
+        try:
+            for item in items:
+                if item.kind == "stdout":
+                    lines += reader.feed(item.cursor, item.data)
+                elif item.kind == "stderr":
+                    self.stderr = (self.stderr + item.data)[-STDERR_KEPT:]
+        finally:  # also those before a line that is too long
+            if lines:
+                await self._on_lines(lines, reader.place)
+        if any(item.kind == "state" and b"output-lost" in item.data for item in items):
+            await self._on_invalid(b"(output that was lost)")
+            await self._on_end("its output was lost")
+            return True
+        if any(item.kind == "exit" for item in items):
+            await self._on_end("its program ended")
+            return True
+        return False
 
     async def _write(self) -> None:
         session = self._session
