@@ -27,7 +27,7 @@ import threading
 import time
 
 LOADS = "--load" in sys.argv  # it keeps its session in HOME, and can load it
-STORE = os.path.join(os.environ.get("HOME", "/tmp"), "acp-session.json")
+STORE = os.path.expanduser("~/acp-session.json")
 lock = threading.Lock()
 answers = {}
 arrived = threading.Condition()

@@ -27,6 +27,7 @@ async def manager(box: AgentHostBox, tmp_path: Path) -> AsyncIterator[SessionMan
 
 
 async def test_a_turn_says_what_the_agent_said(manager: SessionManager) -> None:
+    """All of it, in order."""
     session_id = await opened(manager)
     result = await prompted(manager, session_id, "say hello\nburst 100\nsay end")
     expected = "hello\n" + "".join(f"{n} " for n in range(100)) + "end\n"
@@ -39,6 +40,7 @@ async def test_a_turn_says_what_the_agent_said(manager: SessionManager) -> None:
 async def test_files_and_terminals_are_those_of_the_branch(
     manager: SessionManager, box: AgentHostBox
 ) -> None:
+    """Nothing of them is in the workspace; a path that leaves the branch is refused."""
     (box.paths.workspace / "old").write_text("of the workspace\n")
     session_id = await opened(manager)
     told = await prompted(
@@ -57,6 +59,7 @@ async def test_files_and_terminals_are_those_of_the_branch(
 
 
 async def test_without_a_client_permissions_are_denied(manager: SessionManager) -> None:
+    """The agent has an answer at once."""
     session_id = await opened(manager)
     told = await prompted(manager, session_id, "ask edit")
     assert told.text == '{"outcome": "selected", "optionId": "no"}\n'
@@ -64,6 +67,7 @@ async def test_without_a_client_permissions_are_denied(manager: SessionManager) 
 
 
 async def test_a_cancelled_turn_ends(manager: SessionManager) -> None:
+    """And the next one begins."""
     session_id = await opened(manager)
     turn = asyncio.create_task(prompted(manager, session_id, "say begun\nsleep 60\nsay never"))
     async for item in manager.stream_session(session_id, since=0, follow=True):
@@ -79,6 +83,7 @@ async def test_a_cancelled_turn_ends(manager: SessionManager) -> None:
 
 
 async def test_a_deaf_agent_is_ended_and_resumed(manager: SessionManager) -> None:
+    """What it loads is not in the transcript again."""
     session_id = await opened(manager, "keeper")
     turn = asyncio.create_task(prompted(manager, session_id, "say begun\ndeaf"))
     async for item in manager.stream_session(session_id, since=0, follow=True):
@@ -99,6 +104,7 @@ async def test_a_deaf_agent_is_ended_and_resumed(manager: SessionManager) -> Non
 
 
 async def test_an_agent_that_cannot_load_gets_the_transcript(manager: SessionManager) -> None:
+    """As a resource that is marked as history."""
     session_id = await opened(manager)
     await prompted(manager, session_id, "say something to remember")
     suspended = await manager.suspend_session(session_id, principal="alice")
@@ -110,6 +116,7 @@ async def test_an_agent_that_cannot_load_gets_the_transcript(manager: SessionMan
 
 
 async def test_an_end_is_told_with_its_last_words(manager: SessionManager) -> None:
+    """Its standard error is in the reason."""
     session_id = await opened(manager)
     result = await prompted(manager, session_id, "say before\ndie 3")
     assert result.text == "before\n"
@@ -119,6 +126,7 @@ async def test_an_end_is_told_with_its_last_words(manager: SessionManager) -> No
 
 
 async def test_what_is_no_acp_ends_the_session(manager: SessionManager) -> None:
+    """Its line is told escaped."""
     session_id = await opened(manager)
     await prompted(manager, session_id, "garbage")
     shown = await manager.get_session(session_id)
@@ -127,6 +135,7 @@ async def test_what_is_no_acp_ends_the_session(manager: SessionManager) -> None:
 
 
 async def test_what_the_protocol_does_not_know_passes(manager: SessionManager) -> None:
+    """As it is."""
     session_id = await opened(manager)
     await prompted(manager, session_id, "unknown")
     updates = [
@@ -139,6 +148,7 @@ async def test_what_the_protocol_does_not_know_passes(manager: SessionManager) -
 
 
 async def test_a_wrong_agent_is_named(manager: SessionManager) -> None:
+    """With those that there are."""
     with pytest.raises(ValidationError, match="agents that speak ACP are coder, keeper"):
         await opened(manager, "painter")
     with pytest.raises(ValidationError, match="agents that speak ACP are"):
