@@ -17,6 +17,7 @@ from support import tables
 from support.agent_host import MIB
 from support.attack_box import run_attacks
 from support.disabled_layers import BOUNDS, LAYERS
+from support.protocol_attacks import lines
 
 TARGET: Final = CHECKOUT / "docs/attack.md"
 SHARED: Final = tuple(line for line in CASES if not line.isolated)
@@ -158,7 +159,9 @@ def page(replies: Mapping[str, Replies], floods: Mapping[str, Replies]) -> str:
         [
             *(_HEAD, *_editions(), *_table(replies)),
             *(_FLOODS, *_table_of_floods(floods)),
-            *(_ELSEWHERE, *_table_of_tests(), ""),
+            *(_ELSEWHERE, *_table_of_tests()),
+            *lines(),
+            "",
         ]
     )
 
