@@ -11,6 +11,7 @@ from agentbox.sessions.store import Changes
 from agentbox.sessions.stored import StoredEditor
 
 KEPT_FRAMES: Final = 4096  # messages that a reconnecting editor may have missed
+OWN_ID: Final = "agentbox-"  # before ids of our requests
 
 
 class EditorConnection:
@@ -93,6 +94,21 @@ class EditorConnection:
             key,
         )
         return self.requests.pop(key, None) or self.own.pop(key, None)
+
+    def ask(
+        self, changes: Changes, row: dict[str, Any], method: str, params: Mapping[str, Any]
+    ) -> None:
+        """A request of ours; `row` says what it is about."""
+        self.stored.ours += 1
+        own_id = f"{OWN_ID}{self.stored.ours}"
+        self.remember(changes, json.dumps(own_id), row)
+        self.send(changes, {"id": own_id, "method": method, "params": params})
+
+    def withdraw(self, changes: Changes, key: str) -> None:
+        """The answer to a request of ours is no longer needed."""
+        self.forget(changes, key)
+        params = {"requestId": json.loads(key)}
+        self.send(changes, {"method": "$/cancel_request", "params": params})
 
     def respond(self, changes: Changes, key: str, member: str, value: object) -> None:
         """The answer to a request of the editor, `result` or `error`, once."""

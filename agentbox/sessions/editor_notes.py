@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import structlog
 
 from agentbox.core.slot_errors import AdapterError, NotFound
+from agentbox.sessions.box_approvals import decide
 from agentbox.sessions.editor_connection import EditorConnection
 from agentbox.sessions.store import Changes
 
@@ -30,11 +31,15 @@ async def take_now(
     if "method" in message:
         return
     row = connection.forget(changes, json.dumps(message.get("id")))
-    if row is not None and row.get("own") == "permission":
-        result = message.get("result")
-        outcome = result.get("outcome") if isinstance(result, Mapping) else None
-        option = outcome.get("optionId") if isinstance(outcome, Mapping) else ""
-        await _decide(manager, connection, row, str(option or ""))
+    if row is None:
+        return
+    result = message.get("result")
+    outcome = result.get("outcome") if isinstance(result, Mapping) else None
+    option = str(outcome.get("optionId") or "") if isinstance(outcome, Mapping) else ""
+    if row.get("own") == "approval":
+        await decide(manager, connection, row, option)
+    elif row.get("own") == "permission":
+        await _decide(manager, connection, row, option)
 
 
 async def _decide(

@@ -3,7 +3,6 @@
 """
 
 import asyncio
-import json
 import time
 from collections.abc import AsyncIterator, Iterator, Mapping
 from typing import Any, Final
@@ -25,7 +24,6 @@ from agentbox.sessions.stored import StoredEditor, StoredSession
 KEPT_SECONDS: Final = 60.0  # of a connection without a socket
 _PAGE: Final = 256
 _TOOL: Final = "agent:"  # before ids of an agent's tool calls: ids of the box have another prefix
-OWN_ID: Final = "agentbox-"  # before ids of our requests
 
 
 class Editors:
@@ -105,31 +103,18 @@ class Editors:
     ) -> None:
         """A permission that the agent asks for."""
         for connection in self._of(session.session_id):
-            connection.stored.ours += 1
-            key = json.dumps(f"{OWN_ID}{connection.stored.ours}")
             row = {
                 "own": "permission",
                 "session": session.session_id,
                 "permission": permission["permission_id"],
             }
-            connection.remember(changes, key, row)
             call = _prefixed({**params["toolCall"], "title": f"“{permission['title']}”"})
             options = [
                 {"optionId": one["option_id"], "name": one["name"], "kind": one["kind"]}
                 for one in permission["options"]
             ]
-            connection.send(
-                changes,
-                {
-                    "id": json.loads(key),
-                    "method": "session/request_permission",
-                    "params": {
-                        "sessionId": session.session_id,
-                        "toolCall": call,
-                        "options": options,
-                    },
-                },
-            )
+            asked = {"sessionId": session.session_id, "toolCall": call, "options": options}
+            connection.ask(changes, row, "session/request_permission", asked)
 
     def withdraw(
         self, changes: Changes, session: StoredSession, permission: Mapping[str, Any]
@@ -138,11 +123,7 @@ class Editors:
         for connection in self.connections.values():
             for key, row in list(connection.own.items()):
                 if row.get("permission") == permission["permission_id"]:
-                    connection.forget(changes, key)
-                    connection.send(
-                        changes,
-                        {"method": "$/cancel_request", "params": {"requestId": json.loads(key)}},
-                    )
+                    connection.withdraw(changes, key)
 
     def finish_turn(
         self,

@@ -47,7 +47,7 @@ class SessionManager:
     def __init__(
         self, host: AgentHost, store: SessionStore, config: Callable[[], SessionsConfig]
     ) -> None:
-        self.store, self._config = store, config
+        self.host, self.store, self._config = host, store, config
         self.editors = Editors(store)
         self._environment = Environment(host=host, store=store, config=config, editors=self.editors)
         self._sessions: dict[str, LiveSession] = {}

@@ -11,6 +11,7 @@ import structlog
 from agentbox.core import clock
 from agentbox.core.slot_errors import AdapterError
 from agentbox.sessions import ending
+from agentbox.sessions.box_approvals import BoxApprovals
 from agentbox.sessions.transcript_bounds import drop_bodies
 
 if TYPE_CHECKING:
@@ -26,9 +27,13 @@ class Upkeep:
 
     def __init__(self, manager: "SessionManager") -> None:
         self._manager = manager
+        self._approvals = BoxApprovals(manager)
 
     async def run(self) -> None:
         """Without end."""
+        await asyncio.gather(self._approvals.run(), self._sweep_often())
+
+    async def _sweep_often(self) -> None:
         while True:
             await asyncio.sleep(_SWEEP_SECONDS)
             await self.sweep()

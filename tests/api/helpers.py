@@ -1,5 +1,6 @@
 """What the tests of the API share."""
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any
@@ -9,8 +10,10 @@ from agentbox_testkit.wait import pause
 from support.api_box import TOKEN, ApiBox
 
 from agentbox.client import ApiError, BoxClient
+from agentbox.client.agent_host.connection import connect
 from agentbox.contracts.orchestrator import StreamItem
 from agentbox.contracts.task_records import Task
+from agentbox.core.deadline import Deadline
 
 
 def spec(*argv: str, **more: Any) -> dict[str, Any]:
@@ -66,3 +69,24 @@ def pods_of(box: ApiBox) -> httpx.Client:
         headers={"Authorization": f"Bearer {TOKEN}"},
         trust_env=False,
     )
+
+
+def ask_approval(box: ApiBox, agent: str, value: str) -> None:
+    """As the gateway requests it. Raises PermissionDenied."""
+
+    async def asked() -> None:
+        client, _ = await connect(box.paths, Deadline.after(5))
+        params = {
+            "kind": "tool",
+            "value": value,
+            "parameters": {"path": "a\x1b[2J"},
+            "words": "please\u202e",
+        }
+        try:
+            await client.call(
+                "approval.ask", {"agent_id": agent, "generation": 1, **params}, Deadline.after(30)
+            )
+        finally:
+            await client.close()
+
+    asyncio.run(asked())

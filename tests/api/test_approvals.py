@@ -1,6 +1,5 @@
 """From an action that waits for approval to the operator's verdict, over a real API and agent-host."""
 
-import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,12 +7,10 @@ from contextlib import contextmanager
 
 import pytest
 from commandline import agentbox
-from helpers import sh, until
+from helpers import ask_approval, sh, until
 from support.api_box import ApiBox
 
 from agentbox.client import ApiError, BoxClient
-from agentbox.client.agent_host.connection import connect
-from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import PermissionDenied
 
 
@@ -48,27 +45,6 @@ def following(box: ApiBox, token: str | None = None) -> Iterator[None]:
     assert not reader.is_alive()
 
 
-def ask(box: ApiBox, agent: str, value: str) -> None:
-    """As the gateway requests it. Raises PermissionDenied."""
-
-    async def asked() -> None:
-        client, _ = await connect(box.paths, Deadline.after(5))
-        params = {
-            "kind": "tool",
-            "value": value,
-            "parameters": {"path": "a\x1b[2J"},
-            "words": "please\u202e",
-        }
-        try:
-            await client.call(
-                "approval.ask", {"agent_id": agent, "generation": 1, **params}, Deadline.after(30)
-            )
-        finally:
-            await client.close()
-
-    asyncio.run(asked())
-
-
 def until_asked(
     box: ApiBox, client: BoxClient, agent: str, value: str
 ) -> tuple[ThreadPoolExecutor, str]:
@@ -77,7 +53,7 @@ def until_asked(
     pool = ThreadPoolExecutor(1)
 
     def waits() -> str:
-        asking = pool.submit(ask, box, agent, value)
+        asking = pool.submit(ask_approval, box, agent, value)
         found = until(lambda: _waiting(client) or asking.done())
         return "" if found is True else found[0]
 
@@ -91,10 +67,10 @@ def _waiting(client: BoxClient) -> list[str]:
 def test_nobody_follows(box: ApiBox, client: BoxClient, agent: str) -> None:
     """Denied at once; a follower without the scope does not count as an approver."""
     with pytest.raises(PermissionDenied, match="no approver is connected"):
-        ask(box, agent, "pod/read")
+        ask_approval(box, agent, "pod/read")
     token = client.tokens.create("reader", ["events:read", "approvals:read"]).value
     with following(box, token), pytest.raises(PermissionDenied, match="no approver is connected"):
-        ask(box, agent, "pod/list")
+        ask_approval(box, agent, "pod/list")
 
 
 def test_approve_and_deny(box: ApiBox, client: BoxClient, agent: str) -> None:
@@ -114,7 +90,7 @@ def test_approve_and_deny(box: ApiBox, client: BoxClient, agent: str) -> None:
         assert agentbox(box, "approvals", "deny", "--reason", "no", waiting).returncode == 0
         pool.shutdown()
         with pytest.raises(PermissionDenied, match="less than 10 minutes"):
-            ask(box, agent, "pod/delete")
+            ask_approval(box, agent, "pod/delete")
 
         def decided() -> list[tuple[str, str, str]]:
             every = client.call("read_events", query={"limit": 1000, "types": "approval.decided"})[
