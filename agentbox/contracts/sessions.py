@@ -29,14 +29,13 @@ SessionItemKind = Literal["update", "permission", "decision", "prompt", "stop", 
 class NewSession(Record):
     """A session to open. `name` is for people and for `agentbox acp --session`; "" = the session's
     id. `agent`: a table in [agents] with `protocol = "acp"`; "" = the only one. `cwd`: absolute,
-    below `/workspace`. `mcp_servers`: names of rows in [mcp.servers] that the agent gets.
+    below `/workspace`.
     """
 
     name: Annotated[str, bounded_text(maximum=MAX_NAME)] = ""
     agent: str = ""
     cwd: str = WORKSPACE
     labels: Mapping[str, str] = field(default_factory=dict)
-    mcp_servers: tuple[str, ...] = ()
 
 
 @record

@@ -56,4 +56,11 @@ class LiveConfig:
 
 def _agent(name: str, row: Mapping[str, Any]) -> SessionAgent:
     acp = build(AgentAcpPlan, row["acp"], name)
-    return SessionAgent(name=name, command=tuple(row["command"]), auth=acp.auth, acp=acp)
+    return SessionAgent(
+        name=name,
+        command=tuple(row["command"]),
+        auth=acp.auth,
+        acp=acp,
+        mcp=tuple(row["mcp"]),
+        has_preset=bool(row["has_preset"]),
+    )

@@ -51,7 +51,6 @@ class Creation:
                 created_at=now,
                 updated_at=now,
                 labels=dict(new.labels),
-                mcp_servers=list(new.mcp_servers),
             )
             session = LiveSession(self._environment, stored)
             self._manager.add(session)

@@ -156,7 +156,8 @@ class EditorMethods:
             new, request_id=f"{stored.connection_id}/{key}", principal=stored.principal
         )
         await attach(self._manager, connection, made, key=None)
-        refused = [one.get("name", "?") for one in params.get("mcpServers") or ()]
+        names = [str(one.get("name", "?")) for one in params.get("mcpServers") or ()]
+        refused = [name for name in names if name not in made.agent.mcp]
         if refused:
             await self._refuse_servers(connection, made, refused)
         return {"sessionId": made.stored.session_id, **_settings(made)}

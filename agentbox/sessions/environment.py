@@ -16,12 +16,15 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class SessionAgent:
     """A table in [agents] with `protocol = "acp"`. `command` speaks ACP; `auth`: the id of an
-    authentication method, "" for none."""
+    authentication method, "" for none. `mcp`: names of the MCP servers that it is offered; with a
+    preset its own settings name them."""
 
     name: str
     command: tuple[str, ...]
     auth: str
     acp: AgentAcpPlan
+    mcp: tuple[str, ...] = ()
+    has_preset: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

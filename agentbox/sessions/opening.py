@@ -23,6 +23,7 @@ CLIENT_CAPABILITIES: Final = {
     "terminal": True,
 }
 _MAX_ID: Final = 1024  # characters of the id of an inner session
+_MCP_COMMAND: Final = "/usr/bin/agentbox-mcp"
 _END_SECONDS: Final = 2.0  # of a program that did not open its session
 
 
@@ -118,8 +119,7 @@ async def _open(
 ) -> Mapping[str, Any]:
     """The inner session: loaded, resumed, or a new one."""
     stored, seconds = session.stored, session.environment.config().acp.new_seconds
-    servers: list[Mapping[str, Any]] = []
-    params = {"cwd": cwd, "mcpServers": servers}
+    params = {"cwd": cwd, "mcpServers": _servers(agent)}
     can = stored.capabilities
     if native and stored.inner_id:
         if can.get("loadSession"):
@@ -176,3 +176,13 @@ def _version() -> str:
     from agentbox import __version__
 
     return __version__
+
+
+def _servers(agent: "SessionAgent") -> list[Mapping[str, Any]]:
+    """Those that it is offered, by the command that the box has for them: it has the agent's token
+    from the environment. With a preset the settings of its CLI name them."""
+    if agent.has_preset:
+        return []
+    return [
+        {"name": name, "command": _MCP_COMMAND, "args": [name], "env": []} for name in agent.mcp
+    ]

@@ -58,7 +58,6 @@ class StoredSession:
     updates: int = 0
     tokens: int | None = None
     labels: dict[str, str] = field(default_factory=dict)
-    mcp_servers: list[str] = field(default_factory=list)
     capabilities: dict[str, Any] = field(default_factory=dict)
     modes: dict[str, Any] = field(default_factory=dict)
     config: list[dict[str, Any]] = field(default_factory=list)

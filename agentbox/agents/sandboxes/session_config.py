@@ -13,7 +13,12 @@ def session_config(config: HostConfig) -> Mapping[str, Any]:
     return {
         "acp": to_plain(config.acp),
         "agents": {
-            name: {"command": [*_command(table)], "acp": to_plain(table.acp)}
+            name: {
+                "command": [*_command(table)],
+                "acp": to_plain(table.acp),
+                "mcp": [*table.mcp],
+                "has_preset": bool(table.preset),
+            }
             for name, table in config.agents.items()
             if table.enabled and table.protocol == "acp"
         },

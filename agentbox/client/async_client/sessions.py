@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentbox.client.transport import decode, decode_event, idempotency_header, without_none
@@ -28,7 +28,6 @@ class AsyncSessionsClient:
         agent: str = "",
         cwd: str = "/workspace",
         labels: Mapping[str, Any] | None = None,
-        mcp_servers: Sequence[str] = (),
         request_id: str = "",
     ) -> Session:
         """Opens a session: starts an agent with `protocol = "acp"` in a sandbox of its own.
@@ -38,13 +37,7 @@ class AsyncSessionsClient:
 
         response = await self._box.request(
             "open_session",
-            body={
-                "name": name,
-                "agent": agent,
-                "cwd": cwd,
-                "mcp_servers": mcp_servers,
-                **without_none({"labels": labels}),
-            },
+            body={"name": name, "agent": agent, "cwd": cwd, **without_none({"labels": labels})},
             headers=idempotency_header(request_id),
             wait_s=180,
         )

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from agentbox.client.transport import decode, decode_event, idempotency_header, without_none
@@ -29,7 +29,6 @@ class SessionsClient:
         agent: str = "",
         cwd: str = "/workspace",
         labels: Mapping[str, Any] | None = None,
-        mcp_servers: Sequence[str] = (),
         request_id: str = "",
     ) -> Session:
         """Opens a session: starts an agent with `protocol = "acp"` in a sandbox of its own.
@@ -39,13 +38,7 @@ class SessionsClient:
 
         response = self._box.request(
             "open_session",
-            body={
-                "name": name,
-                "agent": agent,
-                "cwd": cwd,
-                "mcp_servers": mcp_servers,
-                **without_none({"labels": labels}),
-            },
+            body={"name": name, "agent": agent, "cwd": cwd, **without_none({"labels": labels})},
             headers=idempotency_header(request_id),
             wait_s=180,
         )
