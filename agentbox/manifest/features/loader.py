@@ -56,9 +56,9 @@ def value_at(model: Model, key: str) -> Any:
 
 
 def _gate_value(model: Model, key: str) -> Any:
-    """The value of a gate key; of a map whether one of its entries is enabled."""
+    """The value of a gate key; of a map whether it has an entry, enabled or not: that is live."""
     value = value_at(model, key)
-    return any(row.enabled for row in value.values()) if isinstance(value, Mapping) else value
+    return bool(value) if isinstance(value, Mapping) else value
 
 
 def _load(path: Path) -> Feature:

@@ -10,7 +10,7 @@ from agentbox.manifest.types import ExceptionKey, Size
 @dataclass(frozen=True, kw_only=True)
 class Gate:
     """The manifest key and the values that enable a feature; `when` names an additional switch that
-    must be on. A key that is a map has the value true if one of its entries is enabled.
+    must be on. A key that is a map has the value true if it has an entry.
     """
 
     key: str

@@ -50,7 +50,12 @@ def one(text: str) -> Finding:
             "bad-value",
             "Write `[agents.big-one]`.",
         ),
-        ("[agents.x]\n", "agents.x.command", "missing-key", 'Add `command = ["claude", "-p"]`.'),
+        (
+            '[[policies.p.net]]\nmode = "allow"\n',
+            "policies.p.net[0].patterns",
+            "missing-key",
+            "Add `patterns = ",
+        ),
         ("[agents.x]\ncommand = []\n", "agents.x.command", "bad-value", "Write at least one item."),
         (
             '[[policies.p.net]]\nmode = "alow"\npatterns = ["x.org"]\n',
