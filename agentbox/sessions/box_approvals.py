@@ -102,7 +102,7 @@ def _ask(
     text = (
         f"The box asks, not the agent: {approval.name} wants {approval.kind} {approval.value}.\n"
         f"Parameters: {approval.parameters}\n"
-        f"Its words: “{approval.words}”\n"
+        f"Its words: {approval.words}\n"
         f"The answer is for one use ({approval.id}, until {approval.expires_at:%H:%M:%S} UTC)."
     )
     params = {

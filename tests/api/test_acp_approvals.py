@@ -52,23 +52,13 @@ def test_the_box_asks_in_the_editor(box: SessionBox) -> None:
         assert question["toolCall"]["title"] == "agentbox: approve tool pod/read?"
         assert [one["kind"] for one in question["options"]] == ["allow_once", "reject_once"]
         text = question["toolCall"]["content"][0]["content"]["text"]
-        assert "\\x1b[2J" in text
+        assert "Its words: “please\\u202e”" in text
         assert "\x1b" not in text
         editor.answer_with = "reject_once"
         with pytest.raises(PermissionDenied, match="answered in an editor"):
             ask_approval(box.api, agent, "pod/list")
     approvals = box.client.approvals.list().items
     assert [one.state for one in approvals if one.value == "pod/list"] == ["denied"]
-    until(lambda: _nobody_answers(box, agent))
-
-
-def _nobody_answers(box: SessionBox, agent: str) -> bool:
-    """The editor has gone: so has its approver."""
-    try:
-        ask_approval(box.api, agent, "pod/delete")
-    except PermissionDenied as error:
-        return "no approver is connected" in error.message
-    return False
 
 
 def test_a_token_without_the_scope_is_not_asked(box: SessionBox) -> None:
@@ -78,6 +68,8 @@ def test_a_token_without_the_scope_is_not_asked(box: SessionBox) -> None:
     path = box.operator / "weak"
     shutil.copytree(box.operator / "state", path)
     (path / "sessions-of-a-test" / "token").write_text(weak)
+    record = path / "sessions-of-a-test" / "record.json"
+    record.write_text(record.read_text().replace("/operator/state/", "/operator/weak/"))
     with AcpEditor(box.words("acp"), {**environment, "AGENTBOX_STATE_DIR": str(path)}) as editor:
         session = editor.open_session(box.paths.workspace)
         agent = box.client.sessions.show(session).sandbox_id
