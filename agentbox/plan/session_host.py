@@ -18,7 +18,7 @@ PROGRAM: Final = Program(
     argv=(str(_BOX.python), "-I", "-m", "agentbox.sessions"),
     required=False,
     ready=ReadySignal(by="state"),
-    stop_seconds=3,
+    stop_seconds=1,
 )
 RULESET: Final = Ruleset(
     folders=(str(_BOX.session_host_run), str(_BOX.sessions)),
