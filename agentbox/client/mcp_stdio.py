@@ -91,7 +91,7 @@ def _error(message: bytes, text: str) -> bytes | None:
 
 
 def _decode(message: bytes) -> dict[str, Any]:
-    """The message; empty if it is no JSON object."""
+    """The message; empty if it is not a JSON object."""
     try:
         document = json.loads(message)
     except ValueError:

@@ -37,7 +37,7 @@ def _text(value: str | bool | None) -> str:
 def _number(value: float) -> str:
     """As ECMAScript writes it (section 3.2.2.3)."""
     if not math.isfinite(value):
-        raise ValueError(f"{value} is no JSON number")
+        raise ValueError(f"{value} is not a JSON number")
     if value == 0:
         return "0"
     digits, _, exponent = f"{Decimal(repr(abs(value))).normalize():e}".partition("e")

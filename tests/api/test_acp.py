@@ -222,7 +222,7 @@ def test_an_agent_that_breaks_the_protocol(editor: AcpEditor, box: SessionBox) -
     session = editor.open_session(box.paths.workspace)
     answer = editor.wait(editor.start_prompt(session, "garbage"))
     assert answer["error"]["data"]["kind"] == "acp-invalid"
-    assert "this is no JSON" in json.dumps(answer)
+    assert "this is not JSON" in json.dumps(answer)
     assert "\\u001b" not in json.dumps(answer)
     assert box.client.sessions.show(session).state == "failed"
 

@@ -24,7 +24,7 @@ MANIFEST = f"""
 [acp]
 cancel_seconds = 1
 
-[agents.keeper]
+[agents.loader]
 command = ["python3", "-c", {json.dumps(SCRIPT)}, "--load"]
 protocol = "acp"
 max_instances = 20
@@ -53,7 +53,7 @@ def box() -> Iterator[SessionBox]:
 
 @pytest.fixture(scope="module")
 def editor(box: SessionBox) -> Iterator[PatientEditor]:
-    with PatientEditor(box.words("acp", "--agent", "keeper"), box.environment()) as connected:
+    with PatientEditor(box.words("acp", "--agent", "loader"), box.environment()) as connected:
         yield connected
 
 

@@ -84,7 +84,7 @@ def turn(session, text):
         send(method="_vendor/event", params={"sessionId": session, "b": 2})
         say(session, "done", unknownMember=[1, 2.5, "\u2603"])
     elif word == "garbage":
-        sys.stdout.write("this is no JSON \x1b[31m\n")
+        sys.stdout.write("this is not JSON \x1b[31m\n")
         sys.stdout.flush()
     elif word == "wait":
         while not cancelled:

@@ -11,7 +11,7 @@ run COMMAND         a terminal; says its output and status
 sleep SECONDS       until then, or until it is cancelled
 deaf                answers nothing any more, not even a cancellation
 die CODE            ends
-garbage             a line that is no JSON
+garbage             a line that is not JSON
 endless             a line without an end
 raw LINE            that line, as it is
 raws N LINE         that line N times, with %d for its number

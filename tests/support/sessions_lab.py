@@ -29,7 +29,7 @@ initialize_seconds = 10
 command = ["python3", "{agent}"]
 protocol = "acp"
 max_instances = 8
-[agents.keeper]
+[agents.loader]
 command = ["python3", "{agent}", "--load"]
 protocol = "acp"
 max_instances = 8

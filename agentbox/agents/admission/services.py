@@ -18,7 +18,7 @@ from agentbox.plan.tables import (
 from agentbox.policy.patterns.hosts import url_target
 
 PREFIX: Final = "mcp."
-"""In the name of its definition, which therefore is no name of [agents]."""
+"""Prefix of the name of its definition. Names of [agents] have no dot, so none is equal."""
 
 
 def server_definition(name: str, servers: Mapping[str, McpServerPlan]) -> AgentPlan | None:

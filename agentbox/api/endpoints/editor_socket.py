@@ -23,7 +23,7 @@ from agentbox.core.slot_errors import AdapterError, SlotUnavailable
 
 CONNECTION, RECEIVED = "Acp-Connection-Id", "Agentbox-Received"
 MAX_MESSAGE: Final = 16 << 20  # bytes of one message of an editor, as `acp.max_message`
-_INVALID: Final = 1007  # RFC 6455 7.4.1: a message that is no JSON object
+_INVALID: Final = 1007  # RFC 6455 7.4.1: a message that is not a JSON object
 _REASON_BYTES: Final = 120  # of a close frame: RFC 6455 5.5 allows 123
 _DISCONNECTED = (OSError, WebSocketDisconnect, WebSocketDisconnected)
 _log = structlog.get_logger()

@@ -71,7 +71,8 @@ def lines_of(client: BoxClient, kind: str, version: str, records: Iterable[Any])
 
 def read_lines(stream: IO[bytes], kind: str, version: str) -> Iterator[tuple[int, Any]]:
     """(number, record) of each line but the header; numbers count from 1. Raises AgentboxError
-    (exit 2) at the first line that is too long, no JSON object, or of another kind or version."""
+    (exit 2) at the first line that is too long, not a JSON object, or of another kind or version.
+    """
     number = 0
     while line := stream.readline(MAX_LINE + 1):
         number += 1

@@ -84,7 +84,7 @@ async def test_a_cancelled_turn_ends(manager: SessionManager) -> None:
 
 async def test_a_deaf_agent_is_ended_and_resumed(manager: SessionManager) -> None:
     """What it loads is not in the transcript again."""
-    session_id = await opened(manager, "keeper")
+    session_id = await opened(manager, "loader")
     turn = asyncio.create_task(prompted(manager, session_id, "say begun\ndeaf"))
     async for item in manager.stream_session(session_id, since=0, follow=True):
         if item.kind == "update":
@@ -149,7 +149,7 @@ async def test_what_the_protocol_does_not_know_passes(manager: SessionManager) -
 
 async def test_a_wrong_agent_is_named(manager: SessionManager) -> None:
     """So is a missing one, where there are several."""
-    with pytest.raises(ValidationError, match="agents that speak ACP are coder, keeper"):
+    with pytest.raises(ValidationError, match="agents that speak ACP are coder, loader"):
         await opened(manager, "painter")
     with pytest.raises(ValidationError, match="agents that speak ACP are"):
         await opened(manager, "")
