@@ -51,7 +51,7 @@ def command(ctx: click.Context, agent: str, session: str, project: Path | None) 
     folder = project or cli.workspace_directory()
     if folder is None:
         raise AgentboxError(
-            "cannot translate paths: the box's workspace is no folder of this machine",
+            "cannot translate paths: the box's workspace is not a folder of this machine",
             "Name the folder that has the same files: `agentbox acp --project DIR`.",
         )
 
