@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from agentbox.contracts.agent_host.port import AgentHost
-from agentbox.contracts.mcp import SERVER_LABEL
+from agentbox.contracts.mcp import AGENT_LABEL, SERVER_LABEL
 from agentbox.contracts.orchestrator import MAX_RUN_SECONDS
 from agentbox.contracts.sandboxes import NewSandbox
 from agentbox.core.ids import uuid7
@@ -66,7 +66,7 @@ class SandboxServer:
         sandbox = await self._host.create_sandbox(
             NewSandbox(
                 name=f"mcp-{self._name}",
-                labels={SERVER_LABEL: self._name, f"{SERVER_LABEL}.agent": self._agent_id},
+                labels={SERVER_LABEL: self._name, AGENT_LABEL: self._agent_id},
             ),
             request_id=uuid7(),
         )
