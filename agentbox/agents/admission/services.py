@@ -31,7 +31,6 @@ def server_definition(name: str, servers: Mapping[str, McpServerPlan]) -> AgentP
     if row is None:
         return None
     is_http = row.transport == "http"
-    credential = (row.env_var,) if is_http and row.auth == "bearer" else ()
     return AgentPlan(
         enabled=row.enabled,
         autostart=False,
@@ -43,7 +42,7 @@ def server_definition(name: str, servers: Mapping[str, McpServerPlan]) -> AgentP
         profile=name if is_http or sees_branch(row) else row.profile,
         provider="",
         env=row.env,
-        secrets=credential if is_http else row.secrets,
+        secrets=_http_secrets(row) if is_http else row.secrets,
         state="run",
         workspace="branch",
         workspace_dir="/workspace",
@@ -56,6 +55,13 @@ def server_definition(name: str, servers: Mapping[str, McpServerPlan]) -> AgentP
         restart=RestartPlan(**vars(RestartTable())),
         acp=AgentAcpPlan(**{**vars(AgentAcpTable()), "max_transcript": 0}),  # no sessions
     )
+
+
+def _http_secrets(row: McpServerPlan) -> tuple[str, ...]:
+    """The names of those that are sent to it."""
+    token = row.env_var if row.auth == "bearer" else ""
+    names = (token, *(header.env_var for header in row.headers.values()))
+    return tuple(sorted({name for name in names if name}))
 
 
 def sees_branch(row: McpServerPlan) -> bool:
