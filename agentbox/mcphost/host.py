@@ -9,7 +9,7 @@ from typing import Any, Final
 import structlog
 
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
-from agentbox.contracts.mcp import McpServer, OfferedTool, ServerState
+from agentbox.contracts.mcp import OPERATOR, McpServer, OfferedTool, ServerState
 from agentbox.core import clock
 from agentbox.core.background.tasks import log_failures
 from agentbox.core.canonical import canonical_json, digest
@@ -23,7 +23,7 @@ from agentbox.core.slot_errors import (
 )
 from agentbox.mcphost.config import McpConfig
 from agentbox.mcphost.connection import ServerConnection
-from agentbox.mcphost.pool import OPERATOR, ServerPool
+from agentbox.mcphost.pool import ServerPool
 from agentbox.mcphost.results import check_result
 from agentbox.mcphost.store import McpStore, NewLine
 from agentbox.mcphost.tool_catalogue import ToolCatalogue
