@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from agentbox.contracts.sessions import NewSession
 from agentbox.core import clock
 from agentbox.core.ids import uuid7
-from agentbox.core.slot_errors import SessionsFull, ValidationError
+from agentbox.core.slot_errors import AgentEnded, SessionsFull, ValidationError
 from agentbox.sessions import opening
 from agentbox.sessions.environment import Environment
 from agentbox.sessions.live_session import LiveSession
@@ -30,7 +30,7 @@ class Creation:
         async with self._locks.setdefault(f"{principal}/{request_id}", asyncio.Lock()):
             known = await self._environment.store.once(principal, request_id)
             if known is not None:
-                return self._manager.find(known[0])
+                return await self._known(known[0])
             agent = self._agent(new.agent)
             self.check_room()
             if new.name and any(
@@ -58,7 +58,23 @@ class Creation:
             remember(changes, principal, request_id, session, 0)
             async with session.lock:
                 await session.commit(changes)
-            await opening.create(session)
+            async with session.opening:
+                await opening.create(session)
+        return session
+
+    async def _known(self, session_id: str) -> LiveSession:
+        """That of an earlier call, which may have been cut off. Raises AgentEnded if it never
+        opened."""
+        session = self._manager.find(session_id)
+        async with session.opening:
+            stored = session.stored
+        if stored.state == "failed" and not stored.inner_id:
+            raise AgentEnded(
+                f"cannot open session {session_id}: {stored.reason}",
+                hint="open a new one",
+                id=session_id,
+                stderr="",
+            )
         return session
 
     def _agent(self, name: str) -> str:
