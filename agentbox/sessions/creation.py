@@ -1,7 +1,8 @@
 """New sessions: of which agent, and whether there is room."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 from agentbox.contracts.sessions import NewSession
 from agentbox.core import clock
@@ -15,6 +16,7 @@ from agentbox.sessions.stored import StoredSession
 
 if TYPE_CHECKING:
     from agentbox.sessions.manager import SessionManager
+MAX_REPEATED: Final = 1024  # turns of a session whose calls are known when they are repeated
 
 
 class Creation:
@@ -22,7 +24,7 @@ class Creation:
 
     def __init__(self, manager: "SessionManager", environment: Environment) -> None:
         self._manager, self._environment = manager, environment
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def create(self, new: NewSession, request_id: str, principal: str) -> LiveSession:
         """A repeated call returns the same one. Raises ValidationError, SessionsFull, and what
@@ -114,4 +116,9 @@ def remember(
         request_id,
         session.stored.session_id,
         turn,
+    )
+    changes.add(
+        "DELETE FROM once WHERE session_id = ? AND turn BETWEEN 1 AND ?",
+        session.stored.session_id,
+        turn - MAX_REPEATED,
     )

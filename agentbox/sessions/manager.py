@@ -19,10 +19,7 @@ from agentbox.contracts.sessions import (
     Transcript,
 )
 from agentbox.core.records.page import Page
-from agentbox.core.slot_errors import (
-    SessionBusy,
-    UnknownSession,
-)
+from agentbox.core.slot_errors import SessionBusy, UnknownSession
 from agentbox.sessions import configuring, ending, opening, recovery, turns
 from agentbox.sessions.creation import Creation, remember
 from agentbox.sessions.editor_methods import EditorMethods
@@ -80,6 +77,10 @@ class SessionManager:
     def add(self, session: LiveSession) -> None:
         """A new one."""
         self._sessions[session.stored.session_id] = session
+
+    def remove(self, session_id: str) -> None:
+        """One that is forgotten."""
+        del self._sessions[session_id]
 
     def live_sessions(self) -> list[LiveSession]:
         """Oldest first."""
