@@ -1,6 +1,6 @@
 """An update of an agent on its way to an editor: from its write in the sandbox to the line on stdout of `agentbox acp`.
 
-`python bench/acp_update.py [--count N] [--sessions N]`. The agent writes one update every 10 ms and puts the monotonic clock
+`python bench/acp_update.py [--count N] [--sessions N...]`. The agent writes one update every 10 ms and puts the monotonic clock
 in it, which all processes of a machine share. Between are agent-host, session-host with its store, the API and the bridge.
 """
 
@@ -87,7 +87,7 @@ def measure(box: SessionBox, sessions: int, count: int) -> list[float]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=500)
-    parser.add_argument("--sessions", type=int, default=4)
+    parser.add_argument("--sessions", type=int, nargs="+", default=[4, 20])
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="abx-", dir="/var/tmp"))
@@ -99,9 +99,12 @@ def main() -> None:
                     "an update at the client", "ms", measure(box, 1, options.count),
                     must_p95=15, conditions=_CONDITIONS,
                 ),
-                Claim(
-                    f"an update at the client, {options.sessions} sessions at once", "ms",
-                    measure(box, options.sessions, options.count), conditions=_CONDITIONS,
+                *(
+                    Claim(
+                        f"an update at the client, {sessions} sessions at once", "ms",
+                        measure(box, sessions, options.count), conditions=_CONDITIONS,
+                    )
+                    for sessions in options.sessions
                 ),
             ]  # fmt: skip
         write_results("acp_update", rows, options.out)

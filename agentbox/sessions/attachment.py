@@ -17,43 +17,55 @@ async def attach(
     manager: "SessionManager",
     connection: EditorConnection,
     session: "LiveSession",
-    *,
-    key: str | None,
 ) -> None:
     """The editor gets what happens in the session from now on."""
     async with connection.lock:
-        if session.stored.session_id in connection.stored.sessions:
-            return
-        connection.stored.sessions = [
-            *connection.stored.sessions,
-            session.stored.session_id,
-        ]
         changes = Changes()
-        connection.save(changes)
-        update = {
-            "sessionUpdate": "available_commands_update",
-            "availableCommands": session.stored.commands,
-        }
-        manager.editors.send_update(changes, connection, session.stored.session_id, update, {})
+        _join(manager, connection, session, changes)
         await manager.store.commit(changes)
 
 
 async def replay(
-    manager: "SessionManager", connection: EditorConnection, session: "LiveSession"
+    manager: "SessionManager", connection: EditorConnection, session: "LiveSession", key: str
 ) -> None:
-    """The transcript, as the protocol wants it for a session that is loaded."""
-    since, session_id = 0, session.stored.session_id
-    while items := await manager.store.items(session_id, since, _REPLAYED, whole=True):
-        async with connection.lock:
+    """The transcript, as the protocol wants it for a session that is loaded, then what happens from
+    now on. `key`: the request, which goes on where it was after session-host was killed."""
+    row = connection.requests[key]
+    since, session_id = int(row.get("replayed", 0)), session.stored.session_id
+    is_whole = False
+    while not is_whole:
+        async with connection.lock, session.lock:
             changes = Changes()
+            items = await manager.store.items(session_id, since, _REPLAYED, whole=True)
+            is_whole = len(items) < _REPLAYED
+            since = items[-1].cursor if items else since
             for item in items:
-                if item.dropped:
-                    continue
-                for update in _replayed(item.kind, item.data):
+                for update in () if item.dropped else _replayed(item.kind, item.data):
                     manager.editors.send_update(changes, connection, session_id, update, {})
+            connection.remember(changes, key, {**connection.requests[key], "replayed": since})
+            if is_whole:
+                _join(manager, connection, session, changes)
             await manager.store.commit(changes)
             manager.editors.wake()
-        since = items[-1].cursor
+
+
+def _join(
+    manager: "SessionManager",
+    connection: EditorConnection,
+    session: "LiveSession",
+    changes: Changes,
+) -> None:
+    """Nothing if the editor has it."""
+    stored = connection.stored
+    if session.stored.session_id in stored.sessions:
+        return
+    stored.sessions = [*stored.sessions, session.stored.session_id]
+    connection.save(changes)
+    update = {
+        "sessionUpdate": "available_commands_update",
+        "availableCommands": session.stored.commands,
+    }
+    manager.editors.send_update(changes, connection, session.stored.session_id, update, {})
 
 
 def _replayed(kind: str, data: Mapping[str, Any]) -> list[Mapping[str, Any]]:

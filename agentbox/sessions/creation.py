@@ -1,12 +1,13 @@
 """New sessions: of which agent, and whether there is room."""
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+from weakref import WeakValueDictionary
 
 from agentbox.contracts.sessions import NewSession
 from agentbox.core import clock
 from agentbox.core.ids import uuid7
-from agentbox.core.slot_errors import SessionsFull, ValidationError
+from agentbox.core.slot_errors import AgentEnded, SessionsFull, ValidationError
 from agentbox.sessions import opening
 from agentbox.sessions.environment import Environment
 from agentbox.sessions.live_session import LiveSession
@@ -15,6 +16,7 @@ from agentbox.sessions.stored import StoredSession
 
 if TYPE_CHECKING:
     from agentbox.sessions.manager import SessionManager
+MAX_REPEATED: Final = 1024  # turns of a session whose calls are known when they are repeated
 
 
 class Creation:
@@ -22,7 +24,7 @@ class Creation:
 
     def __init__(self, manager: "SessionManager", environment: Environment) -> None:
         self._manager, self._environment = manager, environment
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def create(self, new: NewSession, request_id: str, principal: str) -> LiveSession:
         """A repeated call returns the same one. Raises ValidationError, SessionsFull, and what
@@ -30,7 +32,7 @@ class Creation:
         async with self._locks.setdefault(f"{principal}/{request_id}", asyncio.Lock()):
             known = await self._environment.store.once(principal, request_id)
             if known is not None:
-                return self._manager.find(known[0])
+                return await self._known(known[0])
             agent = self._agent(new.agent)
             self.check_room()
             if new.name and any(
@@ -58,7 +60,23 @@ class Creation:
             remember(changes, principal, request_id, session, 0)
             async with session.lock:
                 await session.commit(changes)
-            await opening.create(session)
+            async with session.opening:
+                await opening.create(session)
+        return session
+
+    async def _known(self, session_id: str) -> LiveSession:
+        """That of an earlier call, which may have been cut off. Raises AgentEnded if it never
+        opened."""
+        session = self._manager.find(session_id)
+        async with session.opening:
+            stored = session.stored
+        if stored.state == "failed" and not stored.inner_id:
+            raise AgentEnded(
+                f"cannot open session {session_id}: {stored.reason}",
+                hint="open a new one",
+                id=session_id,
+                stderr="",
+            )
         return session
 
     def _agent(self, name: str) -> str:
@@ -98,4 +116,9 @@ def remember(
         request_id,
         session.stored.session_id,
         turn,
+    )
+    changes.add(
+        "DELETE FROM once WHERE session_id = ? AND turn BETWEEN 1 AND ?",
+        session.stored.session_id,
+        turn - MAX_REPEATED,
     )

@@ -155,7 +155,7 @@ class EditorMethods:
         made = await self._manager.open_for_editor(
             new, request_id=f"{stored.connection_id}/{key}", principal=stored.principal
         )
-        await attach(self._manager, connection, made, key=None)
+        await attach(self._manager, connection, made)
         names = [str(one.get("name", "?")) for one in params.get("mcpServers") or ()]
         refused = [name for name in names if name not in made.agent.mcp]
         if refused:
@@ -166,16 +166,15 @@ class EditorMethods:
         self, connection: EditorConnection, params: Mapping[str, Any], key: str
     ) -> Mapping[str, Any]:
         session = self._manager.find_for(params["sessionId"], connection.stored.principal)
-        await replay(self._manager, connection, session)
-        await attach(self._manager, connection, session, key=key)
+        await replay(self._manager, connection, session, key)
         await self._manager.make_ready(session)
         return _settings(session)
 
     async def _resume(
-        self, connection: EditorConnection, params: Mapping[str, Any], key: str
+        self, connection: EditorConnection, params: Mapping[str, Any], _key: str
     ) -> Mapping[str, Any]:
         session = self._manager.find_for(params["sessionId"], connection.stored.principal)
-        await attach(self._manager, connection, session, key=key)
+        await attach(self._manager, connection, session)
         await self._manager.make_ready(session)
         return _settings(session)
 

@@ -10,11 +10,10 @@ from agentbox.core.slot_errors import (
     AcpInvalid,
     AdapterError,
     AgentEnded,
-    InvalidTransition,
-    NotFound,
     SessionBusy,
     SlotUnavailable,
 )
+from agentbox.sessions import session_sandbox
 from agentbox.sessions.shown import escape
 from agentbox.sessions.store import Changes
 
@@ -51,15 +50,24 @@ async def seal(session: "LiveSession") -> None:
     if not session.stored.has_sandbox:
         return
     try:
-        await session.environment.host.end_sandbox(session.stored.sandbox_id, grace_s=1)
+        await end_sandbox(session, 1)
     except SlotUnavailable as error:
         _log.info("not sealed yet", session_id=session.stored.session_id, reason=error.message)
         return
-    except (NotFound, InvalidTransition) as error:
+    except AdapterError as error:
         _log.info("no sandbox", session_id=session.stored.session_id, reason=error.message)
     async with session.lock:
         session.stored.has_sandbox = False
         await session.commit(Changes())
+
+
+async def end_sandbox(session: "LiveSession", grace_s: float) -> None:
+    """Nothing for one that is sealed. Raises as `AgentHost.end_sandbox`."""
+    stored = session.stored
+    if stored.has_sandbox and not stored.sandbox_id:  # the answer that named it was lost
+        await session_sandbox.find_or_make(session)
+    if stored.sandbox_id:
+        await session.environment.host.end_sandbox(stored.sandbox_id, grace_s=grace_s)
 
 
 async def on_end(session: "LiveSession", reason: str) -> None:

@@ -44,6 +44,7 @@ class LiveSession:
     def __init__(self, environment: Environment, stored: StoredSession) -> None:
         self.environment, self.stored = environment, stored
         self.lock = asyncio.Lock()
+        self.opening = asyncio.Lock()  # while its agent starts, or is suspended
         self.program: AgentProgram | None = None
         self.permissions = Permissions(self)
         self.activities: list[str] = []

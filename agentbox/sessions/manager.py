@@ -19,10 +19,7 @@ from agentbox.contracts.sessions import (
     Transcript,
 )
 from agentbox.core.records.page import Page
-from agentbox.core.slot_errors import (
-    SessionBusy,
-    UnknownSession,
-)
+from agentbox.core.slot_errors import SessionBusy, UnknownSession
 from agentbox.sessions import configuring, ending, opening, recovery, turns
 from agentbox.sessions.creation import Creation, remember
 from agentbox.sessions.editor_methods import EditorMethods
@@ -56,7 +53,6 @@ class SessionManager:
         self.upkeep = Upkeep(self)
         self.creation = Creation(self, self._environment)
         self._sweeping: asyncio.Task[None] | None = None
-        self._opening: dict[str, asyncio.Lock] = {}
 
     async def start(self) -> None:
         """Goes on with what is stored."""
@@ -81,6 +77,10 @@ class SessionManager:
     def add(self, session: LiveSession) -> None:
         """A new one."""
         self._sessions[session.stored.session_id] = session
+
+    def remove(self, session_id: str) -> None:
+        """One that is forgotten."""
+        del self._sessions[session_id]
 
     def live_sessions(self) -> list[LiveSession]:
         """Oldest first."""
@@ -152,10 +152,10 @@ class SessionManager:
         if session.stored.state == "closed":
             return session.stored.describe()
         session.ending = "close"
-        if session.stored.sandbox_id:
-            await self._environment.host.end_sandbox(
-                session.stored.sandbox_id, grace_s=_CLOSE_SECONDS
-            )
+        if session.stored.state == "starting" and not session.stored.sandbox_id:
+            async with session.opening:  # so that it has one
+                pass
+        await ending.end_sandbox(session, _CLOSE_SECONDS)
         async with session.lock:
             changes = Changes()
             session.permissions.drop_all(changes)
@@ -282,7 +282,7 @@ class SessionManager:
         """Resumes a suspended session. Raises SessionBusy for one that cannot be prompted, and what
         resuming raises."""
         stored = session.stored
-        async with self._opening.setdefault(stored.session_id, asyncio.Lock()):
+        async with session.opening:
             if stored.state == "suspended":
                 self.creation.check_room()
                 await opening.resume(session)
@@ -295,5 +295,5 @@ class SessionManager:
 
     async def suspend(self, session: LiveSession) -> None:
         """Nothing if it is. Raises SessionBusy."""
-        async with self._opening.setdefault(session.stored.session_id, asyncio.Lock()):
+        async with session.opening:
             await ending.suspend(session)

@@ -6,10 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from agentbox.contracts.sandboxes import SessionSandbox
 from agentbox.contracts.sessions import WORKSPACE
-from agentbox.core.slot_errors import AdapterError, AgentEnded
-from agentbox.sessions import ending, protocol
+from agentbox.core.slot_errors import AdapterError, AgentEnded, SlotUnavailable
+from agentbox.sessions import ending, protocol, session_sandbox
 from agentbox.sessions.agent_messages import bounded
 from agentbox.sessions.live_session import WORK, LiveSession
 from agentbox.sessions.paths import PathMap
@@ -27,24 +26,21 @@ _MCP_COMMAND: Final = "/usr/bin/agentbox-mcp"
 _END_SECONDS: Final = 2.0  # of a program that did not open its session
 
 
-async def create(session: LiveSession) -> None:
-    """Sandbox, program and inner session of a stored session. Raises what spawning an agent raises,
-    AcpTimeout, AcpInvalid, AgentEnded; the session has failed then."""
-    stored = session.stored
+async def create(session: LiveSession, *, again: bool = False) -> None:
+    """Sandbox, program and inner session of a stored session; `again`: some of them may be there,
+    and a program that is ends. Raises what spawning an agent raises, AcpTimeout, AcpInvalid,
+    AgentEnded; the session has failed then. With `again` it has not for SlotUnavailable."""
+    host = session.environment.host
     try:
-        with session.as_caller():
-            sandbox = await session.environment.host.create_session_sandbox(
-                SessionSandbox(
-                    agent=stored.agent,
-                    name=stored.name or stored.session_id,
-                    labels={**stored.labels, "session": stored.session_id},
-                ),
-                request_id=stored.session_id,
-            )
-        stored.sandbox_id, stored.has_sandbox = sandbox.sandbox_id, True
+        await session_sandbox.find_or_make(session)
+        if again:
+            await host.suspend_sandbox(session.stored.sandbox_id, grace_s=0)
+            with session.as_caller():
+                await host.resume_sandbox(session.stored.sandbox_id)
         await _launch(session, native=False)
     except AdapterError as error:
-        await _fail(session, error)
+        if not (again and isinstance(error, SlotUnavailable)):
+            await _fail(session, error)
         raise
 
 
@@ -70,6 +66,12 @@ async def _launch(session: LiveSession, *, native: bool) -> None:
     inside = str(session.environment.config().branches / stored.sandbox_id / WORK)
     cwd = PathMap(inside).inner(stored.cwd)
     async with session.lock:
+        if not stored.is_open:
+            raise AgentEnded(
+                f"cannot start session {stored.session_id}: it is closed",
+                id=stored.session_id,
+                stderr="",
+            )
         changes = Changes()
         stored.generation, stored.calls = stored.generation + 1, 0
         stored.program = 0
@@ -154,7 +156,8 @@ async def _fail(session: LiveSession, error: AdapterError) -> None:
     await _stop(session)
     async with session.lock:
         changes = Changes()
-        session.set_state(changes, "failed", error.message)
+        if session.stored.is_open:
+            session.set_state(changes, "failed", error.message)
         await session.commit(changes)
     await ending.seal(session)
 

@@ -14,13 +14,12 @@ import apsw
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.core import clock
 from agentbox.core.ids import uuid7
-from agentbox.sessions.store import SessionStore
+from agentbox.sessions.store import IN_RECORD, SessionStore
 
 JOINED_BYTES: Final = 16 << 10  # of the text of one event
 JOINED_SECONDS: Final = 1.0  # after that, a piece is not waited for
 _ITEMS: Final = 1024  # of the transcript, in one step
 _LINES: Final = 256  # of one answer
-_FACT: Final = "items_in_record"
 _TYPES: Final = {
     "prompt": "session.prompted",
     "update": "session.update",
@@ -81,7 +80,9 @@ class SessionRecord:
         return tuple(LifecycleRecord.from_wire(line) for line in lines)
 
     def _fill(self, db: apsw.Connection) -> None:
-        mark = next(iter(db.execute("SELECT value FROM facts WHERE name = ?", (_FACT,))), (0,))[0]
+        mark = next(iter(db.execute("SELECT value FROM facts WHERE name = ?", (IN_RECORD,))), (0,))[
+            0
+        ]
         rows = list(
             db.execute(
                 "SELECT items.seq, items.session_id, items.row, items.digest,"
@@ -98,7 +99,7 @@ class SessionRecord:
                 db.execute("INSERT INTO record (row) VALUES (?)", (json.dumps(line),))
             mark = seq
         self._waits = bool(rows) and mark < rows[-1][0]
-        db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (_FACT, mark))
+        db.execute("INSERT OR REPLACE INTO facts VALUES (?, ?)", (IN_RECORD, mark))
 
 
 def _complete(rows: list[Any]) -> Iterator[tuple[int, str, _Event]]:

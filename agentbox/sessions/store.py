@@ -44,6 +44,16 @@ MIGRATIONS: Final = (
     CREATE TABLE record (seq INTEGER PRIMARY KEY AUTOINCREMENT, row TEXT NOT NULL) STRICT;
     CREATE TABLE facts (name TEXT PRIMARY KEY, value INTEGER NOT NULL) STRICT;
     """,
+    """
+    CREATE INDEX once_by_session ON once (session_id, turn);
+    """,
+)
+_OF_A_SESSION: Final = ("items", "outbox", "calls", "requests", "once", "sessions")
+IN_RECORD: Final = "items_in_record"  # fact: number of the newest item that is in the record
+# A body that no item has any more; its digest, twice.
+DROP_BODY: Final = (
+    "DELETE FROM bodies WHERE digest = ?"
+    " AND NOT EXISTS (SELECT 1 FROM items WHERE items.digest = ? AND items.digest != '')"
 )
 
 
@@ -204,6 +214,26 @@ class SessionStore:
             request_id,
         )
         return rows[0] if rows else None
+
+    async def forget(self, session_id: str) -> bool:
+        """Removes all that is stored of a session; False if the record has not all of it yet."""
+        only = "SELECT digest FROM items WHERE session_id = ? AND digest != ''"
+
+        def job(db: apsw.Connection) -> bool:
+            waiting = (
+                "SELECT 1 FROM items WHERE session_id = ?"
+                " AND seq > coalesce((SELECT value FROM facts WHERE name = ?), 0)"
+            )
+            if list(db.execute(waiting, (session_id, IN_RECORD))):
+                return False
+            digests = [digest for (digest,) in db.execute(only, (session_id,))]
+            for table in _OF_A_SESSION:
+                db.execute(f"DELETE FROM {table} WHERE session_id = ?", (session_id,))
+            for digest in digests:
+                db.execute(DROP_BODY, (digest, digest))
+            return True
+
+        return await self._database.write(job)
 
     async def newest(self) -> int:
         """The number of the newest item of all."""

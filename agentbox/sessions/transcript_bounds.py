@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from agentbox.core import clock
-from agentbox.sessions.store import Changes
+from agentbox.sessions.store import DROP_BODY, Changes
 
 if TYPE_CHECKING:
     from agentbox.sessions.live_session import LiveSession
@@ -73,12 +73,7 @@ def _drop_body(
         wire["cursor"],
     )
     if digest:
-        changes.add(
-            "DELETE FROM bodies WHERE digest = ?"
-            " AND NOT EXISTS (SELECT 1 FROM items WHERE items.digest = ? AND items.digest != '')",
-            digest,
-            digest,
-        )
+        changes.add(DROP_BODY, digest, digest)
     return gone
 
 

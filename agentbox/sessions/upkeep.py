@@ -1,9 +1,11 @@
 """What the bounds of sessions ask for from time to time: idle ones are suspended, the oldest of
-those are closed, and what is too much of a transcript goes.
+those are closed, ended ones are forgotten, and what is too much of a transcript goes.
 """
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import structlog
@@ -12,12 +14,14 @@ from agentbox.core import clock
 from agentbox.core.slot_errors import AdapterError
 from agentbox.sessions import ending
 from agentbox.sessions.box_approvals import BoxApprovals
+from agentbox.sessions.ended import forget_ended
 from agentbox.sessions.transcript_bounds import drop_bodies
 
 if TYPE_CHECKING:
     from agentbox.sessions.live_session import LiveSession
     from agentbox.sessions.manager import SessionManager
 
+MAX_ITEMS: Final = 1_000_000  # of a transcript: the record that they were stays with each
 _SWEEP_SECONDS: Final = 5.0
 _log = structlog.get_logger()
 
@@ -41,9 +45,14 @@ class Upkeep:
     async def sweep(self) -> None:
         """What the bounds of sessions ask for now; it is done every few seconds."""
         await self._manager.editors.drop_left()
-        for session in [*self._manager.live_sessions(), None]:
+        steps: list[Callable[[], Awaitable[None]]] = [
+            *(partial(self._sweep_one, one) for one in self._manager.live_sessions()),
+            self._close_excess,
+            partial(forget_ended, self._manager),
+        ]
+        for step in steps:
             try:
-                await (self._close_excess() if session is None else self._sweep_one(session))
+                await step()
             except (AdapterError, TimeoutError) as error:
                 _log.warning("session not swept", reason=str(error))
 
@@ -54,6 +63,9 @@ class Upkeep:
             await ending.seal(session)
             return
         if stored.agent not in self._manager.config.agents:
+            return
+        if stored.head > MAX_ITEMS:
+            await self._manager.close_session(stored.session_id, principal="agentbox")
             return
         acp = session.agent.acp
         age = time.time() - clock.from_wire(stored.updated_at).timestamp()

@@ -3,22 +3,18 @@ the transcript has, each update once.
 """
 
 import json
-import os
 import shutil
-import signal
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from helpers import until
-from support.acp_editor import AcpEditor
+from support.acp_kills import PatientEditor, kill, told
 from support.instructed_agent import SCRIPT
 from support.session_box import SessionBox
 
 from agentbox.client import every
-from agentbox.sandbox.launcher import tree
 
 MANIFEST = f"""
 [acp]
@@ -30,17 +26,6 @@ protocol = "acp"
 max_instances = 20
 """
 COUNTED = "".join(f"{number} " for number in range(40))
-
-
-class PatientEditor(AcpEditor):
-    """Its user answers questions when told to."""
-
-    def _answer(self, message: Mapping[str, Any]) -> None:
-        assert message["method"] == "session/request_permission"
-
-    def answer_now(self) -> None:
-        """The newest one."""
-        super()._answer(self.asked[-1])
 
 
 @pytest.fixture(scope="module")
@@ -66,36 +51,6 @@ def session(box: SessionBox, editor: PatientEditor) -> Iterator[str]:
     for one in every(box.client.sessions.list):
         if one.state not in ("closed", "failed"):
             box.client.sessions.close(one.session_id)
-
-
-def kill(box: SessionBox, victim: str) -> None:
-    """SIGKILL, and a new start as supervisord makes it."""
-    host = box.api.host
-    assert host is not None
-    if victim == "session-host":
-        box.kill_session_host()
-        box.start_session_host()
-    elif victim == "agent-host":
-        host.kill()
-        host.start()
-    else:
-        agents = [
-            one.pid
-            for one in tree.quick_descendants(host.pid)
-            if Path(f"/proc/{one.pid}/cmdline").read_bytes().endswith(b"--load\0")
-        ]
-        assert agents
-        for pid in agents:
-            os.kill(pid, signal.SIGKILL)
-
-
-def told(box: SessionBox, session: str) -> str:
-    """What the agent said, by the transcript."""
-    return "".join(
-        item.data["content"]["text"]
-        for item in box.client.sessions.transcript(session, limit=500).items
-        if item.kind == "update" and item.data["sessionUpdate"] == "agent_message_chunk"
-    )
 
 
 def goes_on(box: SessionBox, editor: PatientEditor, session: str, before: str) -> None:
@@ -153,21 +108,62 @@ def test_session_host_amid_a_request_of_the_agent(
 
 
 @pytest.mark.parametrize("victim", ["agent", "agent-host"])
-@pytest.mark.parametrize("phase", ["updates", "question", "between"])
+@pytest.mark.parametrize("phase", ["updates", "question", "request", "cancel", "between"])
 def test_an_agent_comes_back(
     box: SessionBox, editor: PatientEditor, session: str, victim: str, phase: str
 ) -> None:
     """The turn has an end, and the next one a new program of the agent."""
-    words = {"updates": "say before\nsleep 60", "question": "say before\nask edit"}
+    words = {"question": "ask edit", "request": "run sleep 60", "cancel": "deaf"}
     if phase == "between":
         assert editor.prompt(session, "say before") == "end_turn"
         kill(box, victim)
         until(lambda: box.client.sessions.show(session).state == "suspended")
     else:
-        turn = editor.start_prompt(session, words[phase])
+        turn = editor.start_prompt(session, f"say before\n{words.get(phase, 'sleep 60')}")
         until(lambda: editor.text() == "before\n")
         until(lambda: phase != "question" or editor.asked)
+        if phase == "cancel":
+            editor.notify("session/cancel", sessionId=session)
         kill(box, victim)
-        assert editor.wait(turn)["error"]["data"]["kind"] == "agent-ended"
+        answer = editor.wait(turn)
+        if phase == "cancel":
+            assert answer["result"]["stopReason"] == "cancelled"
+        else:
+            assert answer["error"]["data"]["kind"] == "agent-ended"
     goes_on(box, editor, session, "before\n")
     assert box.client.sessions.show(session).generation == 2
+
+
+@pytest.mark.parametrize("victim", ["session-host", "api"])
+def test_between_turns(box: SessionBox, editor: PatientEditor, session: str, victim: str) -> None:
+    """The agent does not notice."""
+    assert editor.prompt(session, "say before") == "end_turn"
+    kill(box, victim)
+    goes_on(box, editor, session, "before\n")
+    assert box.client.sessions.show(session).generation == 1
+
+
+@pytest.mark.parametrize("phase", ["question", "request", "cancel"])
+def test_the_api_amid_a_turn(
+    box: SessionBox, editor: PatientEditor, session: str, phase: str
+) -> None:
+    """Neither editor nor agent notices."""
+    words = {"question": "ask edit", "request": "run echo x >> runs; sleep 2; cat runs"}
+    said = {
+        "question": '{"outcome": "selected", "optionId": "yes"}\n',
+        "request": "x exit 0\n",
+        "cancel": "",
+    }
+    turn = editor.start_prompt(session, f"say before\n{words.get(phase, 'sleep 60')}")
+    until(lambda: editor.text() == "before\n")
+    until(lambda: phase != "question" or editor.asked)
+    kill(box, "api")
+    if phase == "question":
+        editor.answer_now()
+    elif phase == "cancel":
+        editor.notify("session/cancel", sessionId=session)
+    reason = "cancelled" if phase == "cancel" else "end_turn"
+    assert editor.wait(turn)["result"]["stopReason"] == reason
+    assert len(editor.asked) == (phase == "question")
+    goes_on(box, editor, session, f"before\n{said[phase]}")
+    assert box.client.sessions.show(session).generation == 1

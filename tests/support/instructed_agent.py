@@ -17,6 +17,9 @@ raw LINE            that line, as it is
 raws N LINE         that line N times, with %d for its number
 unknown             an update and a notification that the protocol does not have
 where               says its working directory
+
+A file `hold` in its working directory names a method: it does not answer that one until there is a
+file `go`, once, and makes a file `held` when it waits.
 """
 
 SCRIPT = r"""
@@ -27,6 +30,7 @@ import threading
 import time
 
 LOADS = "--load" in sys.argv  # it keeps its session in HOME, and can load it
+RESUMES = "--resume" in sys.argv  # likewise, without telling what was said
 STORE = os.path.expanduser("~/acp-session.json")
 lock = threading.Lock()
 answers = {}
@@ -151,6 +155,15 @@ def prompt(message):
         send({"id": message["id"], "result": {"stopReason": reason}})
 
 
+def hold(method):
+    if os.path.exists("held") or not os.path.exists("hold"):
+        return
+    if open("hold").read().strip() == method:
+        open("held", "w").close()
+        while not os.path.exists("go"):
+            time.sleep(0.02)
+
+
 def load(message):
     session = message["params"]["sessionId"]
     for said in json.load(open(STORE)):
@@ -164,12 +177,15 @@ def main():
     for line in sys.stdin:
         message = json.loads(line)
         method = message.get("method")
+        hold(method)
         if method is None:
             with arrived:
                 answers[message["id"]] = message
                 arrived.notify_all()
         elif method == "initialize":
             capabilities = {"loadSession": LOADS, "promptCapabilities": {"embeddedContext": True}}
+            if RESUMES:
+                capabilities["sessionCapabilities"] = {"resume": {}}
             send(
                 {
                     "id": message["id"],
@@ -180,6 +196,8 @@ def main():
             send({"id": message["id"], "result": {"sessionId": f"inner-{os.getpid()}"}})
         elif method == "session/load":
             load(message)
+        elif method == "session/resume":
+            send({"id": message["id"], "result": {}})
         elif method == "session/cancel":
             if not deaf.is_set():
                 cancelled.set()

@@ -72,5 +72,8 @@ class AgentAcpTable:
         Size("64MiB"), "live", doc="Stored text of one session; over it, the oldest goes."
     )
     keep_days: Annotated[int, Range(0, 3650)] = key(
-        30, "live", doc="A suspended session is closed after that.", unit="days"
+        30,
+        "live",
+        doc="A suspended session is closed after that, and a closed one is forgotten.",
+        unit="days",
     )

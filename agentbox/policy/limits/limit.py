@@ -16,6 +16,8 @@ Unit = Literal[
     "tools",
     "sessions",
     "requests",
+    "items",
+    "days",
 ]
 
 
