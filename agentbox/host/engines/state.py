@@ -16,7 +16,9 @@ from typing import Any, TypeVar
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
+from agentbox.core.paths import CHECKOUT
 from agentbox.host.engines.sudo_user import chown_tree, make_directory
+from agentbox.host.uninstall.inventory import Inventory
 
 T = TypeVar("T")
 _TOKEN = re.compile(rb"[!-~]+")
@@ -108,6 +110,10 @@ class BoxState:
         """Creates the directory, owned by the caller (under sudo: the calling user). Raises
         AgentboxError (exit 3).
         """
+        if not self.directory.exists():
+            inventory = Inventory(self.directory.parent)
+            inventory.add("checkout", CHECKOUT)
+            inventory.add("box", self.directory.name)
         with wrap_os_errors(f"make the state directory {self.directory}"):
             make_directory(self.directory)
 
@@ -184,16 +190,16 @@ class BoxState:
 
     def builds(self) -> list[BuildStamp]:
         """The last builds, newest first, at most MAX_BUILDS; their images are kept."""
-        return self._all_builds()[:MAX_BUILDS]
+        return self.all_builds()[:MAX_BUILDS]
 
     def outdated_builds(self) -> list[BuildStamp]:
         """Older builds, whose images may still exist."""
-        return self._all_builds()[MAX_BUILDS:]
+        return self.all_builds()[MAX_BUILDS:]
 
     def add_build(self, stamp: BuildStamp) -> None:
         """Makes `stamp` the last build and removes an older one of the same image."""
         self._write_builds(
-            [stamp, *(build for build in self._all_builds() if build.image_id != stamp.image_id)]
+            [stamp, *(build for build in self.all_builds() if build.image_id != stamp.image_id)]
         )
 
     def save_outdated_builds(self, stamps: Iterable[BuildStamp]) -> None:
@@ -208,7 +214,8 @@ class BoxState:
             if path.is_dir() and path != self.directory
         ]
 
-    def _all_builds(self) -> list[BuildStamp]:
+    def all_builds(self) -> list[BuildStamp]:
+        """The last builds and the outdated ones, newest first."""
         record = _read_record(self.directory / _BUILDS_FILE, _Builds)
         rows = record.builds if record is not None else []
         return [stamp for row in rows if (stamp := _parse_record(BuildStamp, row)) is not None]
