@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import grp
 import pwd
+import socket
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
@@ -49,7 +50,7 @@ def nix_home() -> list[Path]:
 
 def note_daemon(inventory: Inventory) -> None:
     """Notes what a dockerd that is about to be started will change."""
-    if not Path("/sys/class/net", _BRIDGE).exists():
+    if _BRIDGE not in {name for _index, name in socket.if_nameindex()}:
         inventory.add("interface", _BRIDGE)
         inventory.add("forwarding", _FORWARDING.read_text().strip())
         if (policy := forward_policy()) is not None:
