@@ -16,9 +16,7 @@ from typing import Any, TypeVar
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
-from agentbox.core.paths import CHECKOUT
 from agentbox.host.engines.sudo_user import chown_tree, make_directory
-from agentbox.host.uninstall.inventory import Inventory
 
 T = TypeVar("T")
 _TOKEN = re.compile(rb"[!-~]+")
@@ -111,6 +109,9 @@ class BoxState:
         AgentboxError (exit 3).
         """
         if not self.directory.exists():
+            from agentbox.core.paths import CHECKOUT  # needed only once
+            from agentbox.host.uninstall.inventory import Inventory
+
             inventory = Inventory(self.directory.parent)
             inventory.add("checkout", CHECKOUT)
             inventory.add("box", self.directory.name)
