@@ -125,6 +125,9 @@ class Paths:
     # executable.
     probe_homes = _below(state, "probes")
     branches = _below(state, "branches")
+    # The volume with snapshots, and what is staged for one; nothing of it is in a snapshot.
+    backups = _below(state, "backups")
+    backup_staging = _below(backups, "staging")
     # The store of session-host.
     sessions = _below(state, "sessions")
     workspace = _at("/workspace")

@@ -51,6 +51,7 @@ _MANIFEST_TABLES: Final = (
     "providers",
     "cost",
     "reach",
+    "backup",
 )
 _TABLE_NAMES: Final = {"reach": "egress"}  # a plan's `egress` are the destinations of the box
 
@@ -117,7 +118,7 @@ def build_plan(
         ports=(*control_plane_ports(api, observability, slot_plans), *contributed.ports),
         probes=contributed.probes,
         tmpfs=storage.baseline_tmpfs(model.resources),
-        volumes=(*storage.baseline_volumes(), *contributed.volumes),
+        volumes=(*storage.baseline_volumes(model.backup.folder), *contributed.volumes),
         writable_roots=(),
         secrets=secret_names(values, _classes(values)),
         passwords=contributed.passwords,

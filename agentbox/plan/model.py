@@ -13,6 +13,7 @@ from agentbox.core.records.plain import build, to_plain
 from agentbox.plan.tables import (
     AcpPlan,
     AgentPlan,
+    BackupPlan,
     CostPlan,
     EgressPlan,
     LimitsPlan,
@@ -249,6 +250,7 @@ class Plan:
     mcp: McpPlan
     state: StatePlan
     sandboxes: SandboxesPlan
+    backup: BackupPlan
     acp: AcpPlan
     policies: Mapping[str, PolicyPlan] = field(default_factory=dict)
     providers: Mapping[str, ProviderPlan] = field(default_factory=dict)
