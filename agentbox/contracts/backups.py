@@ -16,6 +16,7 @@ from agentbox.core.records.bounds import bounded_text
 from agentbox.core.records.wire import Record, record
 
 CUT_FILE: Final = "cut.json"
+HEAD_FORMAT: Final = 1
 TAG_PATTERN: Final = "^[a-z0-9][a-z0-9._-]{0,63}$|^$"
 BackupState = Literal["cutting", "staging", "writing", "created", "failed"]
 
@@ -57,10 +58,13 @@ class SnapshotMember(Record):
 class Snapshot(Record):
     """The head of a snapshot, `<id>.json` in JCS; without it a snapshot does not exist. `archive`
     is the name of the file beside it, `sha256` that of its bytes, `encrypt` how they are encrypted
-    and `recipients` to how many keys. `previous` is the SHA-256 of the head before it, "" for the
-    first.
+    and `recipients` to how many keys; with engine restic it is restic's id of the snapshot, and
+    `sha256` is "". `previous` is the SHA-256 of the head before it, "" for the first; `digest` that
+    of this head without `digest`.
     """
 
+    format: int = HEAD_FORMAT
+    engine: Literal["archive", "restic"] = "archive"
     id: str
     time: datetime
     tag: str
@@ -80,6 +84,7 @@ class Snapshot(Record):
     stores: Mapping[str, int]
     counts: Mapping[str, int]
     members: tuple[SnapshotMember, ...]
+    digest: str = ""
 
 
 @record
