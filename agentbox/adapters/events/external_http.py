@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from agentbox.adapters.events.delivery.cursor import DeliveryCursor
 from agentbox.adapters.events.delivery.sink import Sink
 from agentbox.adapters.events.delivery.worker import NO_SINK_REASON, DeliveryWorker
+from agentbox.adapters.events.journal.epoch import read_epoch
 from agentbox.adapters.events.local_jsonl import LocalJsonlEvents
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
 from agentbox.adapters.runtime.input_checks import check_range
@@ -22,6 +23,7 @@ from agentbox.contracts.events import (
     Received,
     VerifyReport,
 )
+from agentbox.core.background.threads import run_in_thread
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterError, CursorExpired
 from agentbox.core.storage.sqlite import closed_error
@@ -56,6 +58,7 @@ class ExternalHttpEvents(Adapter):
         await self._journal.open(deadline)
         await self._cursor.open()
         await self._check_cursor()
+        self._worker.epoch = await run_in_thread(lambda: read_epoch(self.cfg.directory))
         await self._set_sink(self.cfg)
         self._worker_task = asyncio.get_running_loop().create_task(
             self._worker.run(), name="events-courier"

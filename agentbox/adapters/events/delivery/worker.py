@@ -71,6 +71,7 @@ class DeliveryWorker:
         self._failures = 0
         self._failing_since: float | None = None
         self.blocked = self.problem = ""
+        self.epoch = 0  # of the journal; set before `run`
 
     def set_sink(self, sink: Sink | None, reason: str = NO_SINK_REASON) -> None:
         """Deliver to this sink from now on; None means no sink, with the reason."""
@@ -106,7 +107,7 @@ class DeliveryWorker:
 
     async def _next_records(self) -> tuple[EncodedRecord, ...]:
         batch = await self._journal.read(since=self._cursor.seq, limit=MAX_RECORDS)
-        return pack_batch(batch.events)
+        return pack_batch(batch.events, self.epoch)
 
     async def _deliver(self, records: Sequence[EncodedRecord]) -> None:
         """Move the cursor past the records. Raises RetryLater."""
