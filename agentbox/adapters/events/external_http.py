@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Sequence
 from agentbox.adapters.events.delivery.cursor import DeliveryCursor
 from agentbox.adapters.events.delivery.sink import Sink
 from agentbox.adapters.events.delivery.worker import NO_SINK_REASON, DeliveryWorker
+from agentbox.adapters.events.journal.cut import JournalCut
 from agentbox.adapters.events.journal.epoch import read_epoch
 from agentbox.adapters.events.local_jsonl import LocalJsonlEvents
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
@@ -73,6 +74,9 @@ class ExternalHttpEvents(Adapter):
             await self._sink.close()
         await self._cursor.close()
         await self._journal.close()
+
+    def cut(self, *, dump: bool) -> JournalCut:
+        return self._journal.cut(dump=dump)
 
     async def adopt(self, cfg: SlotConfig[HttpEventsOptions]) -> bool:
         """Apply a change of the sink or its credentials while serving; other changes reopen the

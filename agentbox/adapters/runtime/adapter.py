@@ -21,6 +21,7 @@ from agentbox.manifest.declarations.options import Options
 from agentbox.plan.slots import slot_options
 
 if TYPE_CHECKING:
+    from agentbox.adapters.runtime.cut import SlotCut
     from agentbox.adapters.runtime.metrics import Metrics
     from agentbox.plan.model import Plan
 
@@ -151,6 +152,11 @@ class Adapter(abc.ABC):
         """Apply another configuration of the same class while serving. Return False if the adapter
         must be reopened for it."""
         return False
+
+    def cut(self, *, dump: bool) -> "SlotCut | None":
+        """Return what a backup takes of the slot; None if others have its data. `dump`: data on a
+        server too."""
+        return None
 
     def health_is(self, state: Literal["ok", "degraded", "down"], detail: str) -> Health:
         """Return a Health with the current time."""

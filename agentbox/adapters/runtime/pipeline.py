@@ -2,7 +2,7 @@
 
 import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -15,6 +15,7 @@ from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.observe import SlotCall, observe_call, outcome_of
 from agentbox.adapters.runtime.off import Off
 from agentbox.adapters.runtime.spans import NoTracing, Tracing
+from agentbox.adapters.runtime.write_gate import WriteGate, WriteTicket
 from agentbox.contracts.routes.operation import Operation
 from agentbox.contracts.slot_operations import SLOTS
 from agentbox.core.canonical import canonical_json
@@ -32,6 +33,8 @@ from agentbox.manifest.slot_options import ProcessOptions
 from agentbox.policy.redaction.redacting_stream import RedactingStream
 from agentbox.policy.redaction.redactor import Redacted, RedactionFailed, Redactor
 
+# Writes of these slots wait for a cut: they end in this program.
+PAUSED: frozenset[SlotName] = frozenset({"beads", "pods", "memory", "events"})
 CONNECTION_ERRORS = (SlotUnavailable, BackendError, AdapterTimeout)
 
 
@@ -64,6 +67,7 @@ class PipelineDeps:
     guard: Redactor
     journal: BestEffortJournal
     events_required: bool
+    gate: WriteGate = field(default_factory=WriteGate)
     spans: Tracing = field(default_factory=NoTracing)
 
 
@@ -82,14 +86,15 @@ class Pipeline:
         arguments = self._bind(spec, args, kwargs)
         result: Any = None
         failure: AdapterError | None = None
-        with self._observe(spec) as call:
+        with self._observe(spec) as call, self._deps.gate.ticket() as ticket:
             try:
                 async with self._deadline(spec, arguments):
                     arguments = self._redact(spec, arguments)
                     await self._record_intent(spec, arguments)
+                    passed = await self._admit(spec, ticket, arguments)
                     with self._source.acquire() as instance:
                         call.impl, call.reached = instance.impl, not isinstance(instance, Off)
-                        result = await getattr(instance, spec.name)(**arguments)
+                        result = await getattr(instance, spec.name)(**passed)
             except RedactionFailed as error:  # raised by a streamed body
                 failure = self._rejected_error(spec, error)
             except AdapterError as error:
@@ -100,6 +105,8 @@ class Pipeline:
                 if isinstance(value, RedactingStream):
                     self._count_redactions(spec, value)
             if spec.audit and call.reached:
+                if spec.kind == "write" and self._slot in PAUSED:
+                    await ticket.enter()  # not yet, if a streamed body failed
                 await self._record_write(spec, arguments, result, failure)
             if failure is not None:
                 raise failure
@@ -169,6 +176,21 @@ class Pipeline:
             raise self._rejected_error(spec, error) from error
         self._count_redactions(spec, redaction)
         return {name: self._wrap_body(value) for name, value in redaction.document.items()}
+
+    async def _admit(
+        self, spec: Operation, ticket: WriteTicket, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Wait while a cut pauses writes. A streamed body admits its call when it has ended."""
+        if spec.kind != "write" or self._slot not in PAUSED:
+            return arguments
+        streamed = {
+            name: ticket.admit_at_end(value)
+            for name, value in arguments.items()
+            if isinstance(value, AsyncIterable)
+        }
+        if not streamed:
+            await ticket.enter()
+        return {**arguments, **streamed}
 
     def _rejected_error(self, spec: Operation, error: RedactionFailed) -> AdapterWriteRejected:
         return AdapterWriteRejected(
