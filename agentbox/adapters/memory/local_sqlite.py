@@ -55,7 +55,7 @@ class LocalSqliteMemory(SweptMemory[Database], SqliteAdapter):
         super().__init__(cfg, deps)
         path = cfg.directory / "memory.db"
         self._db = Database(
-            path, MIGRATIONS, self.slot, self.impl, prepare=_prepare, record=cfg.record
+            path, MIGRATIONS, self.slot, self.impl, prepare=prepare, record=cfg.record
         )
         self._quotas = Quotas(cfg.options.namespace_size, cfg.options.namespace_entries)
         self._damaged = DamagedRows("memory.db")
@@ -267,7 +267,7 @@ def _checked_namespace(record: tuple[Any, ...]) -> tuple[Any, ...]:
     return record
 
 
-def _prepare(connection: apsw.Connection) -> None:
+def prepare(connection: apsw.Connection) -> None:
     """Register SQL functions. The extension's package is not imported: it would import numpy."""
     relevance.register(connection)
     spec = find_spec("sqlite_vec")
