@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import IO, Any, Literal, Protocol
 
@@ -80,13 +81,22 @@ class Repository(Protocol):
 
     def remove(self, id: str) -> None: ...
 
-    def prune(self, policy: Policy, *, verified: str, dry_run: bool = False) -> Sequence[Snapshot]:
+    def prune(
+        self,
+        policy: Policy,
+        *,
+        verified: str,
+        now: datetime | None = None,
+        dry_run: bool = False,
+    ) -> Sequence[Snapshot]:
         """Removes what `policy` does not keep; returns what it removed, or would. `verified` is
         the newest snapshot, just verified. Raises BackupError (exit 3) for another one, and while
         a head lies in the future.
         """
         ...
 
-    def clean(self) -> Sequence[str]:
-        """Removes what a killed writer left; returns the names."""
+    def clean(self, keep: str = "") -> Sequence[str]:
+        """Removes what a killed writer left, staged files among it, but not those staged for
+        `keep`; returns the names.
+        """
         ...
