@@ -32,6 +32,7 @@ _HOST_ERRNOS = {
 COMMAND_HELP: dict[str, str] = {
     "up": "start the box: install prerequisites, build, run, wait until it is ready",
     "down": "stop the box and remove its container",
+    "generations": "what ran before: list, show, diff, pin, prune",
     "restart": "restart the box in place",
     "status": "show what runs and whether it is ready",
     "health": "show the box's health and metrics",
@@ -76,6 +77,7 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
     "box": (
         "up",
         "down",
+        "generations",
         "restart",
         "status",
         "health",

@@ -49,6 +49,7 @@ READERS: dict[str, tuple[str, ...]] = {
         "agentbox/api",
         "agentbox/plan/render",
     ),
+    "upgrade.*": ("agentbox/host/cli/stages", "agentbox/host/generations"),
     "adapters.*": (
         "agentbox/adapters",
         "agentbox/agents",

@@ -32,6 +32,7 @@ from agentbox.host.engines.reconcile import UpResult, check, reconcile
 from agentbox.host.engines.registry import engine_by_name
 from agentbox.host.engines.secrets import collect_secrets
 from agentbox.host.engines.state import BoxRecord, BuildStamp
+from agentbox.host.generations.store import GenerationStore
 from agentbox.plan.names import MCP_HOST
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ def start_spec(
         hooks=hooks,
         secrets=collect_secrets(plan.secrets, cli.manifest, cli.state().secrets_dir),
         made_of=origin_digest(stamp, options, plan.digests.skills),
+        sources="" if stamp else running_source_digest(),
+        volumes=GenerationStore(cli.state()).volumes(),
     )
 
 

@@ -5,21 +5,26 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.engines import host_limits, ports
-from agentbox.host.engines.base import BoxStatus, StartSpec
+from agentbox.host.engines.base import BoxStatus, StartSpec, StoredStart
 from agentbox.host.engines.command import succeeds
 from agentbox.host.engines.docker import daemon_status
 from agentbox.host.engines.docker.compose import (
     compose,
     secrets_directory,
     secrets_match,
+    store_directory,
     write_compose_directory,
+    write_stored_directory,
 )
 from agentbox.host.engines.docker.docker_cli import docker, stream_lines
+from agentbox.host.engines.docker.one_shot import run_once
+from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.state import BoxRecord, BoxState
 
 DIRECTORY_LABEL = "com.docker.compose.project.working_dir"
@@ -75,15 +80,29 @@ class DockerEngine:
         )
 
     def start(self, start: StartSpec) -> BoxRecord:
-        """Writes the compose directory, then starts the container with compose; with `recreate`, a
-        new one.
-        """
+        """Writes the compose directory, then starts the container; with `recreate`, a new one."""
         write_compose_directory(start)
         arguments = ["up", "--detach", "--no-build", "--remove-orphans"]
         arguments += ["--force-recreate"] if start.recreate else []
         doing = f"start the box {start.plan.name}"
         compose(start.state.compose_dir, arguments, doing=doing, env=dict(start.hooks))
         return self.make_record(start)
+
+    def store_files(self, start: StartSpec, folder: Path) -> None:
+        """Keeps the compose directory of a start in `folder`, without secrets."""
+        store_directory(start.state.compose_dir, folder)
+
+    def start_stored(self, stored: StoredStart) -> BoxRecord:
+        """Puts the kept compose directory in place and makes a new container of it."""
+        write_stored_directory(stored)
+        arguments = ["up", "--detach", "--no-build", "--remove-orphans", "--force-recreate"]
+        doing = f"start the box {stored.record.name}"
+        compose(stored.state.compose_dir, arguments, doing=doing, env=dict(stored.record.hooks))
+        return replace(stored.record, settled=True)
+
+    def run_once(self, shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
+        """Runs one program of the image on the volumes of the box."""
+        return run_once(shot, doing, stdin)
 
     def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         """Restarts the same container with the current manifest and secrets."""
@@ -113,6 +132,7 @@ class DockerEngine:
             folder=str(start.state.compose_dir),
             apply=dict(start.plan.apply),
             made_of=start.made_of,
+            volumes=dict(start.volumes),
         )
 
     def secrets_match(self, start: StartSpec) -> bool:

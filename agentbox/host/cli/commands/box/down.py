@@ -15,6 +15,7 @@ from agentbox.host.engines.registry import engine_by_name
 from agentbox.host.engines.shutdown_outcome import last_shutdown
 from agentbox.host.engines.state import BoxRecord
 from agentbox.host.engines.workspace_permissions import revoke_access
+from agentbox.host.generations.store import GenerationStore
 
 
 @click.command(name="down")
@@ -55,6 +56,8 @@ def command(
             else _stop_and_remove(cli, engine_by_name(record.engine), record)
         )
         removed = _remove_volumes(cli) if volumes else []
+        if volumes:
+            GenerationStore(cli.state()).forget()
         if undo_project:
             _revoke_project_access(cli)
         cli.state().clear()

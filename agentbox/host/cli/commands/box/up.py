@@ -12,6 +12,7 @@ from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
 from agentbox.host.cli.stages import image, prerequisites, start
+from agentbox.host.cli.stages.generation import confirm_start
 from agentbox.host.cli.stages.lock_and_fetch import lock_and_fetch, pin_manifest_skills
 from agentbox.host.cli.stages.start import UpOptions
 from agentbox.host.cli.stages.validate import load_valid_manifest
@@ -100,6 +101,7 @@ def command(
             wait_result = start.wait_for_box(cli, engine, record)
             stage.result = f"boot {wait_result.verdict['boot_id'][:13]}"
         token = start.store_token(cli, record, spec)
+        confirm_start(cli, record)
         if isinstance(engine, DockerEngine):
             _clean_up_images(cli)
     _print_ready(cli, record, token, wait_result, engine.protections_absent)
