@@ -108,7 +108,8 @@ def diff(cli: CliContext, first: int, second: int) -> None:
         cli.out.line(f"{name.replace('_', ' ')}: {_text(old) or '-'} -> {_text(new) or '-'}")
     for text in texts.values():
         if text:
-            cli.out.raw(text)
+            for line in text.split("\n"):
+                cli.out.line(line)
 
 
 @command.command(name="pin")
