@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.core.canonical import canonical_json
-from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import to_wire
 from agentbox.restoring.restore import make_state, settle
@@ -18,7 +18,7 @@ from agentbox.restoring.stream import receive
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Returns the exit code of the error, 0 without one."""
+    """Returns 0 with an answer on stdout."""
     parser = argparse.ArgumentParser(prog="agentbox.restoring")
     steps = parser.add_subparsers(dest="step", required=True)
     steps.add_parser("make", help="Make a state of the snapshot on stdin.")
@@ -29,9 +29,9 @@ def main(arguments: Sequence[str]) -> int:
     try:
         answer = _make(paths) if given.step == "make" else _settle(paths, given)
     except AgentboxError as error:
-        code = error.exit_code or ExitCode.BAD
-        _print({"error": {"message": error.message, "hint": error.hint, "exit_code": int(code)}})
-        return int(code)
+        code = int(error.exit_code)
+        _print({"error": {"message": error.message, "hint": error.hint, "exit_code": code}})
+        return 0  # an answer; other codes are failures of the program itself
     _print({"restored": answer})
     return 0
 

@@ -2,6 +2,7 @@
 followed: each directory is opened by its name, from the descriptor of its parent.
 """
 
+import errno
 import hashlib
 import os
 import stat
@@ -15,7 +16,7 @@ from agentbox.contracts.backups import CUT_FILE, SnapshotMember
 from agentbox.core.paths import Paths
 from agentbox.restoring.errors import damaged
 
-LINKED: Final = frozenset({"branches", "workspace"})
+LINKED: Final = frozenset({"branches"})
 """Volumes in which agents make links: only there a link is restored."""
 MAX_CUT: Final = 1 << 20  # bytes of `cut.json`
 _CHUNK: Final = 1 << 20
@@ -23,7 +24,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # Made again by the box: records of what was open, locks, indexes, probes, and what runs now.
 _SKIPPED: Final = ("state/stores/", "state/lock", "state/probes/", "state/events/search.db")
-_READ_ELSEWHERE: Final = ("box/", "external/")
+_READ_ELSEWHERE: Final = frozenset({"box", "external", "workspace"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class Unpacked:
 
 def volume_roots(paths: Paths) -> dict[str, Path]:
     """The folder of each first part of a member's path."""
-    return {"state": paths.state, "branches": paths.branches, "workspace": paths.workspace}
+    return {"state": paths.state, "branches": paths.branches}
 
 
 def unpack(
@@ -52,22 +53,25 @@ def unpack(
     OSError.
     """
     cut, left, size, seen = b"", list[str](), 0, set[str]()
+    folders: list[tuple[Path, int]] = []
     for member in members:
         parts = _parts(snapshot, member.path)
         body = _Checked(member)
-        seen.add(member.path)
+        seen.add(_head_name(member.path))
         if member.path == CUT_FILE and member.kind == "file":
             cut = body.read_all(MAX_CUT)
         elif parts[0] not in roots or member.path.startswith(_SKIPPED):
             body.skip()
-            if member.path.startswith(_READ_ELSEWHERE) and member.kind == "file":
-                left.append(member.path)
-            elif parts[0] not in roots and f"{parts[0]}/" not in _READ_ELSEWHERE:
+            if parts[0] not in {*roots, *_READ_ELSEWHERE}:
                 raise damaged(snapshot, member.path, "belongs to no volume of a box")
+            if parts[0] in _READ_ELSEWHERE and member.kind == "file":
+                left.append(member.path)
         elif member.kind == "link" and parts[0] not in LINKED:
             raise damaged(snapshot, member.path, "is a link, which this volume never has")
         else:
             _write(snapshot, member, roots[parts[0]], parts[1:], body)
+            if member.kind == "folder":
+                folders.append((roots[parts[0]].joinpath(*parts[1:]), member.mtime_ns))
         size += body.size
         if member.kind == "file":
             _compare(snapshot, member, body, expected)
@@ -75,6 +79,8 @@ def unpack(
         raise damaged(snapshot, missing[0], "is missing")
     if not cut:
         raise damaged(snapshot, CUT_FILE, "is missing")
+    for folder, mtime_ns in reversed(folders):  # of pods, they are when a container changed
+        os.utime(folder, ns=(mtime_ns, mtime_ns), follow_symlinks=False)
     return Unpacked(cut, len(seen), size, tuple(left))
 
 
@@ -129,6 +135,11 @@ def _parts(snapshot: str, path: str) -> tuple[str, ...]:
     return parts
 
 
+def _head_name(path: str) -> str:
+    """The path in a head: as it is in UTF-8, other bytes as `\\xNN`."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
+
+
 def _compare(
     snapshot: str,
     member: OpenedMember,
@@ -139,7 +150,7 @@ def _compare(
         raise damaged(snapshot, member.path, f"has {body.size} bytes, not {member.size}")
     if expected is None:
         return
-    known = expected.get(member.path)
+    known = expected.get(_head_name(member.path))
     if known is None:
         raise damaged(snapshot, member.path, "is not in the head of the snapshot")
     if (known.size, known.sha256) != (body.size, body.sha256):
@@ -152,13 +163,18 @@ def _write(
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not parts:
         return
-    descriptor = _open_parent(root, parts[:-1])
     try:
-        _write_entry(member, descriptor, parts[-1], body)
-    except (FileExistsError, NotADirectoryError):
+        descriptor = _open_parent(root, parts[:-1])
+        try:
+            _write_entry(member, descriptor, parts[-1], body)
+        finally:
+            os.close(descriptor)
+    except FileExistsError:
         raise damaged(snapshot, member.path, "is there twice") from None
-    finally:
-        os.close(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise
+        raise damaged(snapshot, member.path, "is below what is not a folder") from None
 
 
 def _open_parent(root: Path, parts: tuple[str, ...]) -> int:
