@@ -1,0 +1,67 @@
+"""A snapshot as one file: a tar with its head and its archive, which stays encrypted; or the plain
+tar that was staged.
+"""
+
+import tarfile
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import IO, Final
+
+from agentbox.backup.archive.repository import ArchiveRepository
+from agentbox.backup.errors import damaged
+from agentbox.backup.heads import ID
+from agentbox.backup.repository import OpenedMember
+
+_BLOCK: Final = 1 << 18
+_TYPES: Final = {"file": tarfile.REGTYPE, "folder": tarfile.DIRTYPE, "link": tarfile.SYMTYPE}
+
+
+def export_chunks(folder: Path, id: str) -> Iterator[bytes]:
+    """The tar of head and archive. Raises BackupError without a sound head; OSError."""
+    head = ArchiveRepository(folder, None).get(id)
+    for name in (f"{head.id}.json", head.archive):
+        with (folder / name).open("rb") as file:
+            info = tarfile.TarInfo(name)
+            info.size, info.mtime = (folder / name).stat().st_size, int(head.time.timestamp())
+            info.mode = 0o600
+            yield info.tobuf(tarfile.PAX_FORMAT)
+            remaining = info.size
+            while remaining and (chunk := file.read(min(_BLOCK, remaining))):
+                remaining -= len(chunk)
+                yield chunk
+            yield bytes(-info.size % tarfile.BLOCKSIZE)
+    yield bytes(2 * tarfile.BLOCKSIZE)
+
+
+def import_export(stream: IO[bytes], folder: Path) -> str:
+    """Unpacks such a tar into `folder`, which becomes a repository of one snapshot; returns its id.
+    Raises BackupError (exit 1) if it is something else; OSError.
+    """
+    names: list[str] = []
+    try:
+        with tarfile.open(fileobj=stream, mode="r|") as tar:
+            for info in tar:
+                body = tar.extractfile(info) if info.isreg() else None
+                if body is None or len(names) == 2 or not ID.fullmatch(info.name):
+                    raise damaged("this file", "it is not an export of a snapshot")
+                with (folder / info.name).open("xb") as file:
+                    while chunk := body.read(_BLOCK):
+                        file.write(chunk)
+                names.append(info.name)
+    except tarfile.TarError as error:
+        raise damaged("this file", f"it is not an export of a snapshot ({error})") from error
+    if len(names) != 2 or not names[0].endswith(".json"):
+        raise damaged("this file", "it is not an export of a snapshot")
+    id = names[0].removesuffix(".json")
+    return ArchiveRepository(folder, None).get(id).id
+
+
+def write_plain(members: Iterator[OpenedMember], target: IO[bytes]) -> None:
+    """The members as a plain tar. Raises OSError, and what the members raise."""
+    with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as tar:
+        for member in members:
+            info = tarfile.TarInfo(member.path)
+            info.type, info.mode, info.linkname = _TYPES[member.kind], member.mode, member.target
+            info.mtime, info.size = member.mtime_ns // 1_000_000_000, member.size
+            tar.addfile(info, member.body or BytesIO())
