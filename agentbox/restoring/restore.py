@@ -36,11 +36,12 @@ class RestoreOptions(Record):
 
 @record
 class RestoredState(Record):
-    """`left`: members that no volume has, such as the tables of a shared database. `stores`: the
-    last migration of each store. The other members are counts.
+    """`left`: members that no volume has, such as the tables of a shared database. `box`: whose
+    state it is. `stores`: the last migration of each store. The other members are counts.
     """
 
     snapshot: str
+    box: str
     seq: int
     epoch: int
     files: int
@@ -82,6 +83,7 @@ def make_state(
         _sync(paths.state)
     return RestoredState(
         snapshot=snapshot,
+        box=cut.box,
         seq=cut.seq,
         epoch=epoch,
         files=unpacked.files,

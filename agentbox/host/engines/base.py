@@ -119,6 +119,14 @@ class Engine(Protocol):
         """Runs one program on the volumes of the box; returns its stdout."""
         ...
 
+    def has_state(self, name: str, state: BoxState, volumes: Mapping[str, str]) -> bool:
+        """True if the box has a state in these volumes."""
+        ...
+
+    def discard_volumes(self, name: str, state: BoxState, volumes: Mapping[str, str]) -> None:
+        """Removes volumes that no generation uses."""
+        ...
+
     def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         """Restarts the box with the current manifest and secrets."""
         ...

@@ -23,7 +23,7 @@ from agentbox.host.engines.docker.compose import (
     write_stored_directory,
 )
 from agentbox.host.engines.docker.docker_cli import docker, stream_lines
-from agentbox.host.engines.docker.one_shot import run_once
+from agentbox.host.engines.docker.one_shot import discard, has_state, run_once
 from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.state import BoxRecord, BoxState
 
@@ -103,6 +103,12 @@ class DockerEngine:
     def run_once(self, shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
         """Runs one program of the image on the volumes of the box."""
         return run_once(shot, doing, stdin)
+
+    def has_state(self, name: str, state: BoxState, volumes: Mapping[str, str]) -> bool:
+        return has_state(name, volumes)
+
+    def discard_volumes(self, name: str, state: BoxState, volumes: Mapping[str, str]) -> None:
+        discard(name, volumes)
 
     def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         """Restarts the same container with the current manifest and secrets."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Mapping
 from typing import IO
 
 from agentbox.core.errors import AgentboxError, ExitCode, describe_exit
@@ -13,6 +14,7 @@ from agentbox.host.engines.one_shot import OneShot
 from agentbox.plan.names import BRANCHES, STATE
 
 _BOX = Paths()
+_BESIDE = "/beside"
 _TARGETS = {STATE: str(_BOX.state), BRANCHES: str(_BOX.branches)}
 
 
@@ -29,6 +31,18 @@ def make_volume(box: str, plan_name: str, volume: str) -> None:
     docker(["volume", "create", *argv, volume], doing=f"make the volume {volume}")
 
 
+def has_state(box: str, volumes: Mapping[str, str]) -> bool:
+    """True if these volumes of the box exist."""
+    return volume_exists(f"{box}-{volumes.get(STATE, STATE)}")
+
+
+def discard(box: str, volumes: Mapping[str, str]) -> None:
+    """Removes volumes that no container uses; those that do not exist are no error."""
+    for name in volumes.values():
+        if volume_exists(f"{box}-{name}"):
+            docker(["volume", "rm", f"{box}-{name}"], doing=f"remove the volume {box}-{name}")
+
+
 def run_once(shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
     """Returns its stdout. Raises AgentboxError (exit 6) if it fails or takes too long."""
     mounts = []
@@ -37,11 +51,14 @@ def run_once(shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
         if not volume_exists(volume):
             make_volume(shot.name, plan_name, volume)
         mounts += ["--mount", f"type=volume,source={volume},target={target}"]
+    if shot.beside is not None:
+        volume = f"{shot.name}-{shot.beside.get(STATE, STATE)}"
+        mounts += ["--mount", f"type=volume,source={volume},target={_BESIDE},readonly"]
     argv = ["docker", "run", "--rm", *(["--interactive"] if stdin else []), "--network", "none"]
     argv += ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
     argv += ["--user", "1000:1000", "--tmpfs", "/tmp", "--tmpfs", "/run:mode=1777", *mounts]
     argv += ["--entrypoint", str(_BOX.python), shot.image, "-I", "-m", shot.module]
-    return explain_errors(lambda: _run([*argv, *shot.arguments], shot, doing, stdin), doing)
+    return explain_errors(lambda: _run([*argv, *shot.argv(_BESIDE)], shot, doing, stdin), doing)
 
 
 def _run(argv: list[str], shot: OneShot, doing: str, stdin: IO[bytes] | None) -> str:

@@ -9,7 +9,7 @@ from typing import IO
 
 from agentbox.core.errors import AgentboxError, ExitCode, describe_exit
 from agentbox.core.files.atomic_text import wrap_os_errors
-from agentbox.core.paths import PREFIX_VARIABLE, environment
+from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
 from agentbox.host.engines.command import failure_text
 from agentbox.host.engines.locations import process_root
 from agentbox.host.engines.one_shot import OneShot
@@ -23,11 +23,12 @@ def run_once(shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
     with wrap_os_errors(f"make the volumes of {shot.name}"):
         prefix = volume_prefix(root, shot.volumes)
         make_volume(prefix)
+    beside = "" if shot.beside is None else str(Paths(volume_prefix(root, shot.beside)).state)
     python = str(Path(shot.python or sys.prefix) / "bin" / "python")
     current = environment()
     try:
         done = subprocess.run(
-            [python, "-I", "-m", shot.module, *shot.arguments],
+            [python, "-I", "-m", shot.module, *shot.argv(beside)],
             cwd=prefix,
             env={
                 "PATH": current.get("PATH", "/usr/bin:/bin"),

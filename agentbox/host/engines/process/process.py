@@ -30,7 +30,7 @@ from agentbox.host.engines.process.box_processes import box_pids, kill_all, lead
 from agentbox.host.engines.process.one_shot import run_once
 from agentbox.host.engines.process.privilege_drop import BOX_UID, become_box_user, require_readable
 from agentbox.host.engines.process.stored_start import store_files, write_stored_files
-from agentbox.host.engines.process.volumes import mount
+from agentbox.host.engines.process.volumes import discard, mount, volume_prefix
 from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.plan.names import HOME
 
@@ -104,6 +104,13 @@ class ProcessEngine:
     def run_once(self, shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
         """Runs one program on the volumes of the box."""
         return run_once(shot, doing, stdin)
+
+    def has_state(self, name: str, state: BoxState, volumes: Mapping[str, str]) -> bool:
+        return Paths(volume_prefix(process_root(name, state), volumes)).state.is_dir()
+
+    def discard_volumes(self, name: str, state: BoxState, volumes: Mapping[str, str]) -> None:
+        with wrap_os_errors(f"remove the volumes {', '.join(volumes.values())} of {name}"):
+            discard(process_root(name, state), volumes)
 
     def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         """Starts again: the boot applies every change."""

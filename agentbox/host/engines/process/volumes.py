@@ -6,6 +6,7 @@ are exchanged by renames while the box is down. Branches are below the state, so
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -45,6 +46,7 @@ def mount(root: Path, volumes: Mapping[str, str]) -> None:
     """
     wanted, state = volumes.get(STATE, STATE), Paths(root).state
     if mounted(root) == wanted and state.exists():
+        _carry_snapshots(root)
         return
     parked = Paths(root / "volumes" / wanted).state
     if mounted(root) != wanted:
@@ -57,6 +59,28 @@ def mount(root: Path, volumes: Mapping[str, str]) -> None:
         write_atomically(root / "volumes" / _MOUNTED, f"{wanted}\n", 0o644)
     if parked.exists():
         parked.rename(state)
+    _carry_snapshots(root)
+
+
+def _carry_snapshots(root: Path) -> None:
+    """Snapshots are a volume of their own, below the state: they stay with the box, not with one
+    generation of its state.
+    """
+    target = Paths(root).backups
+    for name in volume_names(root):
+        waiting = Paths(root / "volumes" / name).backups
+        if waiting.is_dir() and any(waiting.iterdir()):
+            if target.is_dir() and not any(target.iterdir()):
+                target.rmdir()
+            if not target.exists():
+                waiting.rename(target)
+
+
+def discard(root: Path, volumes: Mapping[str, str]) -> None:
+    """Removes a volume that waits. Raises OSError."""
+    prefix = volume_prefix(root, volumes)
+    if prefix != root and prefix.exists():
+        shutil.rmtree(prefix)
 
 
 def volume_names(root: Path) -> list[str]:
