@@ -1,5 +1,5 @@
-"""What `verify --deep` looks at once a snapshot is decrypted into a folder: the journal's chain, the
-pages of each SQLite store, and each object of the pods against its tag.
+"""What `verify --deep` looks at once a snapshot is decrypted into a folder: the journal, the SQLite
+stores, and each object of the pods against its tag.
 """
 
 import os

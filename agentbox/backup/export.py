@@ -4,7 +4,6 @@ tar that was staged.
 
 import tarfile
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 from typing import IO, Final
 
@@ -57,11 +56,15 @@ def import_export(stream: IO[bytes], folder: Path) -> str:
     return ArchiveRepository(folder, None).get(id).id
 
 
-def write_plain(members: Iterator[OpenedMember], target: IO[bytes]) -> None:
-    """The members as a plain tar. Raises OSError, and what the members raise."""
-    with tarfile.open(fileobj=target, mode="w|", format=tarfile.PAX_FORMAT) as tar:
-        for member in members:
-            info = tarfile.TarInfo(member.path)
-            info.type, info.mode, info.linkname = _TYPES[member.kind], member.mode, member.target
-            info.mtime, info.size = member.mtime_ns // 1_000_000_000, member.size
-            tar.addfile(info, member.body or BytesIO())
+def plain_chunks(members: Iterator[OpenedMember]) -> Iterator[bytes]:
+    """The members as a plain tar. Raises what the members raise."""
+    for member in members:
+        info = tarfile.TarInfo(member.path)
+        info.type, info.mode, info.linkname = _TYPES[member.kind], member.mode, member.target
+        info.mtime, info.size = member.mtime_ns // 1_000_000_000, member.size
+        yield info.tobuf(tarfile.PAX_FORMAT, "utf-8", "surrogateescape")
+        if member.body is not None:
+            while chunk := member.body.read(_BLOCK):
+                yield chunk
+            yield bytes(-member.size % tarfile.BLOCKSIZE)
+    yield bytes(2 * tarfile.BLOCKSIZE)

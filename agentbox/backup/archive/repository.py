@@ -46,6 +46,10 @@ class ArchiveRepository:
         self._recipients = recipients
 
     @property
+    def folder(self) -> Path:
+        return self._folder.path
+
+    @property
     def staging(self) -> Path:
         """Where cuts are staged, a folder each."""
         return self._folder.staging

@@ -58,6 +58,7 @@ COMMAND_HELP: dict[str, str] = {
     "import",
     "pod": "manage pods: ls, tree, stat, get, put, cp, rm, export, import",
     "memory": "manage the memory: list, get, put, rm, search, stats, export, import, reembed",
+    "backup": "back the box up: init, create, list, show, verify, prune, export",
     "state": "manage memory and pods of runs: list, show, reset, prune, adopt",
     "config": "check and inspect the manifest: validate, explain, show, diff",
     "prices": "write prices of models to the manifest: update",
@@ -102,7 +103,7 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
         "acp",
         "mcp",
     ),
-    "data": ("secrets", "events", "bead", "pod", "memory", "state"),
+    "data": ("secrets", "events", "bead", "pod", "memory", "state", "backup"),
     "build": ("config", "prices", "skills", "lock", "fetch", "build", "verify", "render"),
     "dev": ("fmt", "completion", "bench", "test"),
 }

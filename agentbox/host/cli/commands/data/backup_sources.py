@@ -1,0 +1,112 @@
+"""Where the verbs of `agentbox backup` find snapshots: the running box, or a folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.cli.context import CliContext
+
+if TYPE_CHECKING:
+    from agentbox.backup.archive.repository import ArchiveRepository
+    from agentbox.contracts.backups import Backup
+
+
+def repository_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--repository",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIRECTORY",
+        help="A folder with snapshots, such as a copy. [default: that of the box]",
+    )(function)
+
+
+def identity_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    return click.option(
+        "--identity", metavar="FILE", help="Who can read the snapshot; - reads it from stdin."
+    )(function)
+
+
+def find_repository(
+    cli: CliContext, given: Path | None, *, writes: bool = False
+) -> ArchiveRepository | None:
+    """The repository as a folder: the given one, else that of a box that does not run. None for a
+    running box, which is asked; for what writes, its folder too. Raises AgentboxError (exit 2, 8).
+    """
+    from agentbox.backup.archive.repository import ArchiveRepository
+    from agentbox.host.backups.location import visible_folder
+
+    if given is not None:
+        if not given.is_dir():
+            raise AgentboxError(
+                f"cannot read the repository {given}: no such folder", exit_code=ExitCode.USAGE
+            )
+        return ArchiveRepository(given, ())
+    record = cli.find_record()
+    if record is not None and not writes:
+        return None
+    table = cli.load_manifest().usable
+    folder = visible_folder(table.backup.folder, table.meta.name, cli.state(), record)
+    if folder is not None and folder.is_dir():
+        return ArchiveRepository(folder, ())
+    if record is None:
+        cli.running_record()
+    raise AgentboxError(
+        f"cannot prune here: snapshots are in the volume {table.backup.folder} of the box",
+        "The box prunes after each backup. To prune a copy: --repository DIRECTORY.",
+        exit_code=ExitCode.USAGE,
+    )
+
+
+def snapshot_here(
+    cli: CliContext, stack: ExitStack, found: ArchiveRepository | None, id: str
+) -> tuple[ArchiveRepository, str]:
+    """The repository, or one snapshot of the running box in a temporary folder, and its id."""
+    from agentbox.backup.archive.repository import ArchiveRepository
+    from agentbox.host.backups.location import downloaded
+
+    if found is not None:
+        return found, id
+    client = stack.enter_context(cli.client())
+    id = resolve_latest(client, id)
+    return ArchiveRepository(stack.enter_context(downloaded(client, id)), ()), id
+
+
+def resolve_latest(client: Any, id: str) -> str:
+    """The id of the newest complete snapshot for `latest`."""
+    if id != "latest":
+        return id
+    if stored := stored_ids(client):
+        return stored[0]
+    raise AgentboxError("cannot find a snapshot: there is none", "Run `agentbox backup create`.")
+
+
+def stored_ids(client: Any) -> list[str]:
+    """Ids of the complete snapshots, newest first."""
+    backups = [to_backup(row) for row in client.call("list_backups")["items"]]
+    return [row.id for row in backups if row.state == "created" and not row.partial]
+
+
+def call_writing(client: Any, name: str, **options: Any) -> Any:
+    """A call; 409 while another backup runs ends with exit 7."""
+    from agentbox.client import ApiError
+
+    try:
+        return client.call(name, **options)
+    except ApiError as error:
+        if error.code in ("backup-running", "backup-busy"):
+            error.exit_code = ExitCode.BUSY
+        elif error.code == "quota-exceeded":
+            error.exit_code = ExitCode.PREREQUISITE
+        raise
+
+
+def to_backup(wire: Any) -> Backup:
+    from agentbox.contracts.backups import Backup
+
+    return Backup.from_wire(wire)
