@@ -5,6 +5,7 @@ from pathlib import Path
 
 import apsw
 
+from agentbox.adapters.events.journal.epoch import FILE as EPOCH
 from agentbox.adapters.events.journal.open_journal import OpenJournal
 from agentbox.adapters.events.journal.segments import (
     ANCHOR,
@@ -55,7 +56,8 @@ class JournalCut:
     def stage(self, target: Path, stop: Stop) -> StagedPart:
         folder = target / "state" / _FOLDER
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        copy_file(self._directory / ANCHOR, folder / ANCHOR)
+        for name in (ANCHOR, EPOCH):
+            copy_file(self._directory / name, folder / name)
         last = find_segment(list(self._segments), self.last_seq)
         for segment in self._segments:
             stop()
