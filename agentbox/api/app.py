@@ -29,7 +29,9 @@ from agentbox.api.background.jobs import make_jobs
 from agentbox.api.background.readiness_changes import ReadinessChanges
 from agentbox.api.background.sandbox_canaries import SandboxCanaryWatcher
 from agentbox.api.background.test_hooks import slot_open_hook
+from agentbox.api.backups.setup import make_backups
 from agentbox.api.boot_facts import load_boot_facts
+from agentbox.api.endpoints.backups import BackupHandlers
 from agentbox.api.endpoints.box import BoxHandlers
 from agentbox.api.endpoints.health import HealthReporter
 from agentbox.api.endpoints.mcp import McpHandlers
@@ -189,7 +191,12 @@ def build(
     jobs = make_jobs(
         plans, paths, boot.boot_id, slots, metrics, canaries, session_host, ready_once, index
     )
-    background = BackgroundWork(watch, drift if boot.boot_id else None, jobs)
+    maker, schedule = make_backups(
+        paths, plans, slots, registry, ready_once if boot.boot_id else None
+    )
+    background = BackgroundWork(
+        watch, drift if boot.boot_id else None, {**jobs, "backups": schedule}
+    )
     shutdown = SlotShutdown(background, mesh, slots)
     drain = Drain(evaluator, tasks, slots, shutdown, plans, boot_log, closing)
     requirements.draining.subscribe(partial(drain.begin, "supervisord is shutting down"))
@@ -220,6 +227,7 @@ def build(
         "sessions": EndpointGroup(SessionHandlers(session_host, closing)),
         "mcp": EndpointGroup(McpHandlers(paths, plans)),
         "tokens": EndpointGroup(TokenHandlers(tokens, slots.journal)),
+        "backups": EndpointGroup(BackupHandlers(paths, plans, maker, slots.journal)),
         "mesh": EndpointGroup(MeshHandlers(mesh, outbox)),
     }
     access = RequestAccess(authenticator, plans.current)

@@ -355,6 +355,13 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
         RequestLine("create_token", "POST", "/v1/tokens", (), False, "create", False),
         RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),
         RequestLine("revoke_own_token", "DELETE", "/v1/token", (), False, "revoke_self", False),
+        RequestLine("create_backup", "POST", "/v1/backups", (), False, "create", False),
+        RequestLine("list_backups", "GET", "/v1/backups", (), False, "list_backups", True),
+        RequestLine("get_backup", "GET", "/v1/backups/{id}", (), False, "get", True),
+        RequestLine("verify_backup", "POST", "/v1/backups/{id}/verify", (), False, "verify", False),
+        RequestLine(
+            "backup_archive", "GET", "/v1/backups/{id}/archive", (), False, "archive", True
+        ),
         RequestLine("mesh_register", "POST", "/v1/register", (), False, "register", False),
         RequestLine("mesh_heartbeat", "POST", "/v1/heartbeat", (), False, "heartbeat", False),
         RequestLine("mesh_deregister", "POST", "/v1/deregister", (), False, "deregister", False),

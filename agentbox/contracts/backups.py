@@ -102,6 +102,7 @@ class Backup(Record):
     size: int = 0
     partial: tuple[str, ...] = ()
     verified_at: datetime | None = None
+    faults: tuple[str, ...] = ()
     head: Snapshot | None = None
 
 

@@ -128,6 +128,12 @@ class Paths:
     # The volume with snapshots, and what is staged for one; nothing of it is in a snapshot.
     backups = _below(state, "backups")
     backup_staging = _below(backups, "staging")
+    # Of the program backup, for this boot: what to do, and what came of it.
+    backup_run = _below(run, "backup")
+    backup_request = _below(backup_run, "request.json")
+    backup_result = _below(backup_run, "result.json")
+    # When backups were tried and verified.
+    backup_record = _below(state, "backup.json")
     # The store of session-host.
     sessions = _below(state, "sessions")
     workspace = _at("/workspace")

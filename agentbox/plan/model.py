@@ -54,6 +54,7 @@ class Program:
     log_backups: int = 0
     group: str = ""  # "" = no group
     once: bool = False  # runs once, never restarted
+    autostart: bool = True  # false: off until another program starts it
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -70,10 +70,10 @@ class OpenCut:
 
 
 class Cutter:
-    """Makes cuts of a box."""
+    """Makes cuts of a box. `wait` is in seconds, for writes under way, of each try."""
 
-    def __init__(self, paths: Paths, slots: Slots) -> None:
-        self._paths, self._slots = paths, slots
+    def __init__(self, paths: Paths, slots: Slots, wait: float = WAIT_SECONDS) -> None:
+        self._paths, self._slots, self._wait = paths, slots, wait
 
     async def prepare(self, id: str, tag: str, plan: Plan) -> OpenCut:
         """Opens every store, while writes go on. Raises AdapterError."""
@@ -98,7 +98,7 @@ class Cutter:
         for left in reversed(range(TRIES)):
             started = time.monotonic()
             try:
-                async with self._slots.gate.closed(WAIT_SECONDS):
+                async with self._slots.gate.closed(self._wait):
                     await self._begin(cut)
                     cut.paused = time.monotonic() - started
                 return
@@ -107,7 +107,7 @@ class Cutter:
                 if not left:
                     raise BackupBusy(
                         f"cannot make a backup: {busy.count} calls that write did not end within "
-                        f"{WAIT_SECONDS * 1000:.0f} ms, {TRIES} times",
+                        f"{self._wait * 1000:.0f} ms, {TRIES} times",
                         hint="Try again when the box does less.",
                     ) from None
             await asyncio.sleep(PAUSE_SECONDS)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from agentbox.client.async_client.agents import AsyncAgentsClient
     from agentbox.client.async_client.approvals import AsyncApprovalsClient
+    from agentbox.client.async_client.backups import AsyncBackupsClient
     from agentbox.client.async_client.beads import AsyncBeadsClient
     from agentbox.client.async_client.events import AsyncEventsClient
     from agentbox.client.async_client.mcp import AsyncMcpClient
@@ -288,3 +289,10 @@ class AsyncBoxClient(AsyncApiCaller):
         from agentbox.client.async_client.mcp import AsyncMcpClient
 
         return AsyncMcpClient(self)
+
+    @cached_property
+    def backups(self) -> AsyncBackupsClient:
+        """Snapshots of the box."""
+        from agentbox.client.async_client.backups import AsyncBackupsClient
+
+        return AsyncBackupsClient(self)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from agentbox.client.sync.agents import AgentsClient
     from agentbox.client.sync.approvals import ApprovalsClient
+    from agentbox.client.sync.backups import BackupsClient
     from agentbox.client.sync.beads import BeadsClient
     from agentbox.client.sync.events import EventsClient
     from agentbox.client.sync.mcp import McpClient
@@ -289,3 +290,10 @@ class BoxClient(ApiCaller):
         from agentbox.client.sync.mcp import McpClient
 
         return McpClient(self)
+
+    @cached_property
+    def backups(self) -> BackupsClient:
+        """Snapshots of the box."""
+        from agentbox.client.sync.backups import BackupsClient
+
+        return BackupsClient(self)

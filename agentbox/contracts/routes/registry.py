@@ -29,6 +29,7 @@ _MODULES: Final = (
     "sessions",
     "mcp",
     "tokens",
+    "backups",
     "mesh",
 )
 RESOURCES: tuple[Resource, ...]

@@ -148,7 +148,7 @@ async def test_what_is_staged_under_load_is_one_moment(tmp_path: Path) -> None:
     plan = plan_of_slots()
     async with open_slots(paths.prefix) as slots, Load(slots) as load:
         await load.progress(2)
-        cutter = SeenCutter(paths, slots)
+        cutter = SeenCutter(paths, slots, wait=60)  # of a busy machine
         cut = await cutter.prepare(uuid7(), "test", plan)
         before = dict(load.acknowledged)
         await cutter.take(cut)
