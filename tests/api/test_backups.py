@@ -18,8 +18,6 @@ from support.api_box import ApiBox
 from agentbox.backup.archive.streams import decompressed
 from agentbox.client import ApiError
 from agentbox.contracts.backups import Backup
-from agentbox.contracts.beads import BeadSpec
-from agentbox.contracts.events import EventFilter
 
 IDENTITY = pyrage.x25519.Identity.generate()
 
@@ -73,7 +71,7 @@ async def test_a_backup_is_made_listed_and_sent(box: ApiBox) -> None:
     """The archive that the box sends has what was written before, and can be opened by the identity
     alone; the journal of the box has the hash of its head."""
     with box.client() as client:
-        client.beads.create_epic(BeadSpec(title="kept", creator="test"))
+        client.beads.create_epic("kept")
         client.pods.write("notes/one", b"body of a pod", content_type="text/plain")
         client.memory.store("fact", {"is": "kept"})
         made = await made_by(box, "first")
@@ -117,9 +115,7 @@ async def test_a_damaged_archive_is_named(box: ApiBox) -> None:
         (fault,) = found.faults
         assert made.head.archive in fault
         assert found.verified_at is None
-        last = client.events.read(
-            since=-1, limit=1000, filter=EventFilter(types=("backup.verified",))
-        ).events[-1]
+        last = client.events.read(since=-1, limit=1000, types=("backup.verified",)).events[-1]
     assert (last.data["ok"], last.data["faults"]) == (False, [fault])
 
 

@@ -34,6 +34,7 @@ _TITLES = {
     "sandbox_files": "Files of sandboxes",
     "sessions": "Sessions (ACP)",
     "tokens": "Tokens",
+    "backups": "Backups",
     "mesh": "Mesh",
 }
 _HEAD = f"""# Management API

@@ -47,7 +47,9 @@ class BackupHandlers:
         heads = await self._heads()
         items = {head.id: replace(self._backup(head), head=None) for head in heads}
         current = self._maker.current
-        if current is not None and current.id not in items and current.state != "created":
+        if current is not None and current.id in items and self._is_under_way(current):
+            items[current.id] = current  # its head is there, but was not verified yet
+        elif current is not None and current.id not in items and current.state != "created":
             items[current.id] = current
         schedule, record = self._plans.current.backup.schedule, self._maker.record
         return Backups(
@@ -57,10 +59,12 @@ class BackupHandlers:
 
     async def get(self, id: str) -> Backup:
         current = self._maker.current
+        if current is not None and current.id == id and self._is_under_way(current):
+            return current
         for head in await self._heads():
             if head.id == id:
                 return self._backup(head)
-        if current is not None and current.id == id:
+        if current is not None and current.id == id and current.state == "failed":
             return current
         raise NotFound(f"cannot find backup {id}", resource="backup", id=id)
 
@@ -101,6 +105,10 @@ class BackupHandlers:
             ("Cache-Control", "no-store"),
         )
         return PiecesResponse(_pieces(opened), _length(opened), 200, headers)
+
+    @staticmethod
+    def _is_under_way(made: Backup) -> bool:
+        return made.state not in ("created", "failed")
 
     def _backup(self, head: Snapshot) -> Backup:
         return Backup(
