@@ -33,6 +33,12 @@ def export_chunks(folder: Path, id: str) -> Iterator[bytes]:
     yield bytes(2 * tarfile.BLOCKSIZE)
 
 
+def file_chunks(path: Path) -> Iterator[bytes]:
+    """The bytes of a file. Raises OSError."""
+    with path.open("rb") as file:
+        yield from iter(lambda: file.read(_BLOCK), b"")
+
+
 def import_export(stream: IO[bytes], folder: Path) -> str:
     """Unpacks such a tar into `folder`, which becomes a repository of one snapshot; returns its id.
     Raises BackupError (exit 1) if it is something else; OSError.

@@ -8,26 +8,34 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from agentbox.core.paths import Paths
+from agentbox.core.errors import AgentboxError, ExitCode
 
 if TYPE_CHECKING:
     from agentbox.client import BoxClient
-    from agentbox.host.engines.state import BoxRecord, BoxState
+    from agentbox.host.cli.context import CliContext
+    from agentbox.host.engines.state import BoxRecord
 
 
-def visible_folder(
-    folder: str, name: str, state: BoxState, record: BoxRecord | None
-) -> Path | None:
-    """`backup.folder` of a box on this host; None for a volume of a container engine."""
+def folder_of_box(cli: CliContext, record: BoxRecord | None) -> Path:
+    """The folder with the snapshots of a box, as this host sees it. Raises AgentboxError: exit 2 if
+    there is none, 3 if it cannot be read.
+    """
     from agentbox.host.engines.locations import process_root
+    from agentbox.host.restore.source import repository_folder
 
-    if folder.startswith("/"):
-        return Path(folder)
-    if record is not None and record.engine != "process":
-        return None
-    root = Path(record.root) if record is not None else process_root(name, state)
-    path = Paths(root).backups
-    return path if path.is_dir() else None
+    name = cli.load_manifest().usable.meta.name
+    engine = record.engine if record is not None else ""
+    if not engine:
+        has_root = process_root(name, cli.state()).is_dir()
+        engine = "process" if has_root else "docker"
+    folder = repository_folder(cli, engine, name)
+    if not folder.is_dir():
+        raise AgentboxError(
+            f"cannot read the repository {folder}: no such folder",
+            "`agentbox backup create` makes it, once the box runs.",
+            exit_code=ExitCode.USAGE,
+        )
+    return folder
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.files.atomic_text import wrap_os_errors
 from agentbox.core.paths import Paths
 from agentbox.host.engines.command import run
 from agentbox.host.engines.locations import process_root
@@ -23,7 +21,6 @@ if TYPE_CHECKING:
 
 LATEST: Final = "latest"
 _AGE, _ZSTD = b"age-encryption.org/", b"\x28\xb5\x2f\xfd"
-_MAX_IDENTITY: Final = 1 << 20  # bytes
 
 
 @dataclass(frozen=True)
@@ -100,15 +97,10 @@ def repository_folder(cli: CliContext, engine: str, box: str) -> Path:
 
 
 def read_identities(identity: str) -> list[Any]:
-    """The identities of a file, or of stdin for `-`; none for "". Raises BackupError (exit 2)."""
-    from agentbox.backup.archive.keys import parse_identities
+    """The identities of a file, or of stdin for `-`; none for "". Raises AgentboxError (exit 2)."""
+    from agentbox.host.backups import identity as identities
 
-    if not identity:
-        return []
-    if identity == "-":
-        return parse_identities(sys.stdin.buffer.read(_MAX_IDENTITY), "stdin")
-    with wrap_os_errors(f"read {identity}"):
-        return parse_identities(Path(identity).read_bytes()[:_MAX_IDENTITY], identity)
+    return identities.read_identities(identity or None)
 
 
 @contextmanager

@@ -68,12 +68,12 @@ def export(
     identity: str | None,
     repository: Path | None,
 ) -> None:
-    """Copy a snapshot into one file: a tar of head and archive, encrypted as they are stored.
+    """Copy a snapshot into one file: its archive, encrypted as it is stored.
 
-    `agentbox restore FILE` takes it. With --plain it is a tar of the files, which any tool reads.
-    ID may be `latest`.
+    `agentbox restore FILE` takes it, and `age -d -i IDENTITY FILE | zstd -d | tar x` opens it. With
+    --plain it is a tar of the files. ID may be `latest`.
     """
-    from agentbox.backup.export import export_chunks, plain_chunks
+    from agentbox.backup.export import file_chunks, plain_chunks
     from agentbox.host.backups.identity import read_identities
     from agentbox.host.cli.transfer import write_output
 
@@ -90,7 +90,7 @@ def export(
         if plain:
             write_output(file, plain_chunks(stack.enter_context(source.open(head.id, identities))))
         else:
-            write_output(file, export_chunks(source.folder, head.id))
+            write_output(file, file_chunks(source.folder / head.archive))
     if file != "-":
         cli.out.document({"id": head.id, "file": file, "plain": plain})
         cli.out.line(f"wrote {head.id} to {file}")

@@ -39,7 +39,7 @@ def find_repository(
     running box, which is asked; for what writes, its folder too. Raises AgentboxError (exit 2, 8).
     """
     from agentbox.backup.archive.repository import ArchiveRepository
-    from agentbox.host.backups.location import visible_folder
+    from agentbox.host.backups.location import folder_of_box
 
     if given is not None:
         if not given.is_dir():
@@ -50,17 +50,7 @@ def find_repository(
     record = cli.find_record()
     if record is not None and not writes:
         return None
-    table = cli.load_manifest().usable
-    folder = visible_folder(table.backup.folder, table.meta.name, cli.state(), record)
-    if folder is not None and folder.is_dir():
-        return ArchiveRepository(folder, ())
-    if record is None:
-        cli.running_record()
-    raise AgentboxError(
-        f"cannot prune here: snapshots are in the volume {table.backup.folder} of the box",
-        "The box prunes after each backup. To prune a copy: --repository DIRECTORY.",
-        exit_code=ExitCode.USAGE,
-    )
+    return ArchiveRepository(folder_of_box(cli, record), ())
 
 
 def snapshot_here(
