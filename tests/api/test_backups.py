@@ -6,6 +6,7 @@ import json
 import tarfile
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import httpx
@@ -18,6 +19,8 @@ from support.api_box import ApiBox
 from agentbox.backup.archive.streams import decompressed
 from agentbox.client import ApiError
 from agentbox.contracts.backups import Backup
+from agentbox.core import clock
+from agentbox.core.files.atomic import replace_json
 
 IDENTITY = pyrage.x25519.Identity.generate()
 
@@ -152,3 +155,21 @@ def test_what_a_killed_backup_left_goes_at_the_next_start(tmp_path: Path) -> Non
         while left.exists():
             assert time.monotonic() < deadline, "it is removed"
             time.sleep(0.05)
+
+
+def test_a_run_that_was_missed_is_made_once_after_the_start(tmp_path: Path) -> None:
+    """The last attempt was a week ago; the schedule of every day is made up for once."""
+    box = box_with(tmp_path, schedule="0 3 * * *")
+    week_ago = clock.to_wire(clock.now() - timedelta(days=7))
+    replace_json(box.paths.backup_record, {"attempted_at": week_ago})
+    with box, box.client() as client:
+        deadline = time.monotonic() + 60
+        while [row.state for row in client.backups.list().items] != ["created"]:
+            assert time.monotonic() < deadline, client.backups.list()
+            time.sleep(0.1)
+        listed = client.backups.list()
+        assert listed.items[0].tag == "scheduled"
+        assert listed.next_at is not None
+        assert listed.next_at > clock.now()
+        (event,) = client.events.read(since=-1, types=("backup.created",)).events
+        assert event.data["by"] == "urn:agentbox:backup.schedule"

@@ -105,7 +105,9 @@ class Load:
     async def _write(self, n: int) -> None:
         while not self._ending:
             number = self.started[n] = self.started[n] + 1
-            bead, _ = await self._slots.beads.create_epic(BeadSpec(title=f"{n}:{number}", creator="test"))
+            bead, _ = await self._slots.beads.create_epic(
+                BeadSpec(title=f"{n}:{number}", creator="test")
+            )
             body = f"{n}:{number}:".encode() * (BODY // 10)
             await self._slots.pods.write(f"load/{n}", body, content_type="text/plain")
             await self._slots.pods.write(f"gone/{n}", _pieces(body), content_type="text/plain")

@@ -39,6 +39,8 @@ METHODS = {
     "stream_session": "sessions.stream", "read_transcript": "sessions.transcript",
     "list_states": "states.list", "adopt_state": "states.adopt", "show_state": "states.show", "remove_state": "states.remove",
     "usage_report": "usage.report",
+    "create_backup": "backups.create", "list_backups": "backups.list", "get_backup": "backups.get",
+    "verify_backup": "backups.verify", "backup_archive": "backups.archive",
     "list_mcp_servers": "mcp.list_servers", "show_mcp_server": "mcp.show_server", "test_mcp_server": "mcp.test_server",
     "pin_mcp_server": "mcp.pin_server", "restart_mcp_server": "mcp.restart_server",
     "decide_approval": "approvals.decide", "list_skills": "skills.list", "mesh_outbox": "mesh.outbox", "mesh_drop": "mesh.drop",
