@@ -1,5 +1,5 @@
-"""A snapshot as one file: a tar with its head and its archive, which stays encrypted; or the plain
-tar that was staged.
+"""A snapshot that leaves its repository: as its archive, as the tar of head and archive that a box
+sends, or as the plain tar that was staged.
 """
 
 import tarfile
@@ -16,23 +16,6 @@ _BLOCK: Final = 1 << 18
 _TYPES: Final = {"file": tarfile.REGTYPE, "folder": tarfile.DIRTYPE, "link": tarfile.SYMTYPE}
 
 
-def export_chunks(folder: Path, id: str) -> Iterator[bytes]:
-    """The tar of head and archive. Raises BackupError without a sound head; OSError."""
-    head = ArchiveRepository(folder, None).get(id)
-    for name in (f"{head.id}.json", head.archive):
-        with (folder / name).open("rb") as file:
-            info = tarfile.TarInfo(name)
-            info.size, info.mtime = (folder / name).stat().st_size, int(head.time.timestamp())
-            info.mode = 0o600
-            yield info.tobuf(tarfile.PAX_FORMAT)
-            remaining = info.size
-            while remaining and (chunk := file.read(min(_BLOCK, remaining))):
-                remaining -= len(chunk)
-                yield chunk
-            yield bytes(-info.size % tarfile.BLOCKSIZE)
-    yield bytes(2 * tarfile.BLOCKSIZE)
-
-
 def file_chunks(path: Path) -> Iterator[bytes]:
     """The bytes of a file. Raises OSError."""
     with path.open("rb") as file:
@@ -40,8 +23,9 @@ def file_chunks(path: Path) -> Iterator[bytes]:
 
 
 def import_export(stream: IO[bytes], folder: Path) -> str:
-    """Unpacks such a tar into `folder`, which becomes a repository of one snapshot; returns its id.
-    Raises BackupError (exit 1) if it is something else; OSError.
+    """Unpacks the tar of head and archive that a box sends into `folder`, which becomes a
+    repository of one snapshot; returns its id. Raises BackupError (exit 1) if it is something else;
+    OSError.
     """
     names: list[str] = []
     try:

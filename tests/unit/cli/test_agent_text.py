@@ -32,6 +32,7 @@ COMMANDS = {
     "acp config": NONE, "mcp config": NONE, "mcp list": TEXT, "mcp show": TEXT, "mcp test": TEXT, "mcp pin": TEXT, "mcp restart": TEXT,
     "token create": NONE, "token list": NONE, "token revoke": NONE,
     "secrets set": NONE, "secrets list": NONE, "secrets remove": NONE, "state list": TEXT, "state show": TEXT, "state prune": TEXT, "state reset": TEXT, "state adopt": TEXT,
+    "backup init": NONE, "backup create": TEXT, "backup list": TEXT, "backup show": TEXT, "backup verify": TEXT, "backup prune": TEXT, "backup export": BYTES,
     "mesh status": TEXT, "mesh join": TEXT, "mesh outbox list": TEXT, "mesh outbox drop": NONE,
     "events tail": TEXT, "events show": TEXT, "events search": TEXT, "events trace": TEXT, "events stats": TEXT, "events verify": TEXT, "events export": BYTES, "events prune": NONE,
     "events delivery": TEXT, "memory reembed": TEXT,

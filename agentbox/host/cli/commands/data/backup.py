@@ -12,14 +12,13 @@ import click
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.commands.data.backup_keeping import VERBS
 from agentbox.host.cli.commands.data.backup_sources import (
-    call_writing,
+    create_backup,
     find_repository,
     identity_option,
     repository_option,
     resolve_latest,
     snapshot_here,
     stored_ids,
-    to_backup,
 )
 from agentbox.host.cli.commands.data.backup_text import (
     format_backup,
@@ -103,7 +102,7 @@ def create(cli: CliContext, tag: str) -> int:
         parse_recipients(plan.recipients)
     deadline = None if cli.timeout is None else time.monotonic() + cli.timeout
     with cli.client() as client:
-        backup = to_backup(call_writing(client, "create_backup", body={"tag": tag}))
+        backup = create_backup(client, tag)
         while backup.state not in ("created", "failed"):
             cli.out.redraw(f"{backup.id}  {backup.state} ...")
             if deadline is not None and time.monotonic() > deadline:
@@ -112,7 +111,7 @@ def create(cli: CliContext, tag: str) -> int:
                     "It goes on; `agentbox backup list` shows it.",
                 )
             time.sleep(POLL_SECONDS)
-            backup = to_backup(client.call("get_backup", {"id": backup.id}))
+            backup = client.backups.get(backup.id)
     cli.out.redraw("")
     cli.out.document(backup.to_wire())
     if backup.state == "failed":
@@ -137,7 +136,7 @@ def list_(cli: CliContext, repository: Path | None) -> None:
             cli.out.line(format_head(head))
         return
     with cli.client() as client:
-        backups = [to_backup(row) for row in client.call("list_backups")["items"]]
+        backups = client.backups.list().items
     cli.out.document([backup.to_wire() for backup in backups])
     for backup in backups:
         cli.out.line(format_backup(backup))
@@ -153,7 +152,7 @@ def show(cli: CliContext, id: str, repository: Path | None) -> None:
         head = found.get(id)
     else:
         with cli.client() as client:
-            backup = to_backup(client.call("get_backup", {"id": resolve_latest(client, id)}))
+            backup = client.backups.get(resolve_latest(client, id))
         if backup.head is None:
             raise AgentboxError(
                 f"cannot show {id}: it is {backup.state} {backup.reason}".rstrip(),
@@ -201,11 +200,14 @@ def verify(
         return report_faults(cli.out, id or "the repository", faults)
     with cli.client() as client:
         ids = [resolve_latest(client, id)] if id else stored_ids(client)
-        backups = [to_backup(client.call("verify_backup", {"id": each}, body={})) for each in ids]
+        backups = [client.backups.verify(each) for each in ids]
     cli.out.document([backup.to_wire() for backup in backups])
     for backup in backups:
-        cli.out.line(f"{backup.id}  {'sound' if backup.verified_at else 'damaged'} {backup.reason}")
-    return ExitCode.DONE if all(backup.verified_at for backup in backups) else ExitCode.BAD
+        for fault in backup.faults:
+            cli.out.line(f"damaged: {fault}")
+        if not backup.faults:
+            cli.out.line(f"sound: {backup.id}")
+    return ExitCode.BAD if any(backup.faults for backup in backups) else ExitCode.DONE
 
 
 def _verify_deep(

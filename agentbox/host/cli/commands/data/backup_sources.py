@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -14,7 +14,16 @@ from agentbox.host.cli.context import CliContext
 
 if TYPE_CHECKING:
     from agentbox.backup.archive.repository import ArchiveRepository
+    from agentbox.client import BoxClient
     from agentbox.contracts.backups import Backup
+
+_EXIT_CODES: Final = {
+    "backup-running": ExitCode.BUSY,
+    "backup-busy": ExitCode.BUSY,
+    "backup-not-set-up": ExitCode.USAGE,
+    "quota-exceeded": ExitCode.PREREQUISITE,
+    "backup-unusable": ExitCode.PREREQUISITE,
+}
 
 
 def repository_option(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,8 +76,8 @@ def snapshot_here(
     return ArchiveRepository(stack.enter_context(downloaded(client, id)), ()), id
 
 
-def resolve_latest(client: Any, id: str) -> str:
-    """The id of the newest complete snapshot for `latest`."""
+def resolve_latest(client: BoxClient, id: str) -> str:
+    """The id of the newest complete snapshot for `latest`. Raises AgentboxError without one."""
     if id != "latest":
         return id
     if stored := stored_ids(client):
@@ -76,27 +85,20 @@ def resolve_latest(client: Any, id: str) -> str:
     raise AgentboxError("cannot find a snapshot: there is none", "Run `agentbox backup create`.")
 
 
-def stored_ids(client: Any) -> list[str]:
+def stored_ids(client: BoxClient) -> list[str]:
     """Ids of the complete snapshots, newest first."""
-    backups = [to_backup(row) for row in client.call("list_backups")["items"]]
-    return [row.id for row in backups if row.state == "created" and not row.partial]
+    items = client.backups.list().items
+    return [row.id for row in items if row.state == "created" and not row.partial]
 
 
-def call_writing(client: Any, name: str, **options: Any) -> Any:
-    """A call; 409 while another backup runs ends with exit 7."""
+def create_backup(client: BoxClient, tag: str) -> Backup:
+    """Begins a backup. Raises ApiError: exit 7 while another one runs or writes cannot be paused,
+    exit 2 without recipients, exit 3 without room or a usable repository.
+    """
     from agentbox.client import ApiError
 
     try:
-        return client.call(name, **options)
+        return client.backups.create(tag=tag)
     except ApiError as error:
-        if error.code in ("backup-running", "backup-busy"):
-            error.exit_code = ExitCode.BUSY
-        elif error.code == "quota-exceeded":
-            error.exit_code = ExitCode.PREREQUISITE
+        error.exit_code = _EXIT_CODES.get(error.code, error.exit_code)
         raise
-
-
-def to_backup(wire: Any) -> Backup:
-    from agentbox.contracts.backups import Backup
-
-    return Backup.from_wire(wire)
