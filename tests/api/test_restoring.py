@@ -4,17 +4,17 @@ not come back, and a refusal of whatever is damaged."""
 import json
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import apsw
 import pytest
 from helpers import spec, until
 from support.api_box import TOKEN, ApiBox
+from support.filled_box import answers, fill
 from support.staged_state import members_of, stage
 
 from agentbox.adapters.events.journal.epoch import read_epoch
@@ -24,12 +24,9 @@ from agentbox.client import ApiError, BoxClient
 from agentbox.contracts.backups import Cut, SnapshotMember
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import Paths
-from agentbox.core.records.wire import to_json
 from agentbox.restoring import stores
 from agentbox.restoring.members import staged_members
 from agentbox.restoring.restore import RestoredState, RestoreOptions, make_state
-
-Fill = Callable[[BoxClient], dict[str, Any]]
 
 
 @dataclass
@@ -44,22 +41,6 @@ class Staged:
     process: int
 
 
-def answers(client: BoxClient, until: int) -> dict[str, str]:
-    """Everything that a caller can read of the slots, as JSON; the journal up to a record."""
-    found: dict[str, Any] = {}
-    beads = client.beads.list(limit=100).items
-    found |= {f"bead {bead.id}": client.beads.show(bead.id) for bead in beads}
-    found |= {f"pods {path}": client.pods.list(path).items for path in ("", "kept/")}
-    found |= {f"pod {path}": client.pods.head(path) for path in ("kept/a", "kept/\u00fc b")}
-    found["body"] = client.pods.read("kept/a").hex()
-    found["memory"] = client.memory.list().items
-    found["search"] = client.memory.search("where is the red bicycle")
-    found["journal"] = [
-        event for event in client.events.read(limit=1000).events if event.seq <= until
-    ]
-    return {name: to_json(value) for name, value in found.items()}
-
-
 @pytest.fixture(scope="module")
 def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Staged]:
     """Of a box with something in each slot, two agents of which one runs, and a named token. The
@@ -67,13 +48,7 @@ def staged(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Staged]:
     prefix = Path(tempfile.mkdtemp(prefix="abx-", dir="/var/tmp"))
     folder = tmp_path_factory.mktemp("staged") / "one"
     with ApiBox(prefix) as box, box.client() as client:
-        epic, _ = client.beads.create_epic("first", data={"n": 1}, tags=("x",))
-        child, _ = client.beads.create_child(epic.id, "second")
-        client.beads.claim(child.id, "somebody", lease_id=str(uuid4()), lease_s=600)
-        client.pods.write("kept/a", bytes(range(256)), content_type="application/x-own")
-        client.pods.write("kept/\u00fc b", b"", content_type="text/plain")
-        client.memory.store("bike", {"at": 3}, text="the red bicycle is in the shed")
-        client.memory.store("cat", [1, 2], text="a cat sleeps")
+        fill(client)
         token = client.tokens.create("reader", scopes=["beads:read"]).value
         client.agents.run_once(spec("true"))
         running = client.agents.spawn(spec("sleep", "600", restart="always"))

@@ -154,11 +154,26 @@ def _switch(
         record = _start(cli, engine, replace(spec, volumes=shot.volumes))
     except AgentboxError as error:
         if present is None:
+            _forget_unstarted(cli, engine, shot)
             raise
         _go_back(cli, engine, spec, made, error)
         raise AssertionError("going back raises") from error
     confirm_start(cli, record)
     return Restored(made, record, record.generation)
+
+
+def _forget_unstarted(cli: CliContext, engine: Engine, shot: OneShot) -> None:
+    """Removes what was made for a box that never started, so that it can be tried again; one that
+    started and is not ready is left for the operator.
+    """
+    store = GenerationStore(cli.state())
+    current = store.current()
+    if current is not None and dict(current.volumes) == dict(shot.volumes):
+        return
+    for row in store.rows():
+        if dict(row.volumes) == dict(shot.volumes):
+            store.remove(row.number)
+    engine.discard_volumes(shot.name, cli.state(), shot.volumes)
 
 
 def _start(cli: CliContext, engine: Engine, spec: StartSpec) -> BoxRecord:

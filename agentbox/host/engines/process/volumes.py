@@ -58,6 +58,7 @@ def mount(root: Path, volumes: Mapping[str, str]) -> None:
             state.rename(aside)
         write_atomically(root / "volumes" / _MOUNTED, f"{wanted}\n", 0o644)
     if parked.exists():
+        state.parent.mkdir(parents=True, exist_ok=True)
         parked.rename(state)
     _carry_snapshots(root)
 
