@@ -382,5 +382,8 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
         RequestLine("mesh_join", "POST", "/v1/mesh/join", (), False, "join", False),
         RequestLine("mesh_outbox", "GET", "/v1/mesh/outbox", (), False, "outbox", True),
         RequestLine("mesh_drop", "DELETE", "/v1/mesh/outbox/{id}", (), False, "drop", False),
+        RequestLine("show_generation", "GET", "/v1/generation", (), False, "show", True),
+        RequestLine("release_generation", "POST", "/v1/release", (), False, "release", False),
+        RequestLine("try_agent", "POST", "/v1/generation/agent", (), False, "try_agent", False),
     )
 }

@@ -113,6 +113,8 @@ class Paths:
     state_secrets = _below(state, "secrets")
     # The API token, created at the first boot, mode 0600.
     api_key = _below(state_secrets, "mgmt-key")
+    # Exists while the box is held: a new generation that is not confirmed yet.
+    held = _below(state, "held")
     boots = _below(state, "boot")
     # The current or last boot, and whether it ended cleanly.
     boot_current = _below(boots, "current.json")

@@ -12,6 +12,7 @@ from agentbox.core.backup_errors import BackupNotSetUp as BackupNotSetUp
 from agentbox.core.backup_errors import BackupRunning as BackupRunning
 from agentbox.core.backup_errors import BackupUnusable as BackupUnusable
 from agentbox.core.errors import AgentboxError
+from agentbox.core.generation_errors import Held as Held
 from agentbox.core.mcp_errors import McpDrift as McpDrift
 from agentbox.core.mcp_errors import McpResult as McpResult
 from agentbox.core.mcp_errors import McpTimeout as McpTimeout

@@ -49,7 +49,9 @@ class ExternalHttpEvents(Adapter):
         self._journal = LocalJsonlEvents(cfg, deps)
         self.capabilities = self._journal.capabilities
         self._cursor = DeliveryCursor(cfg.directory, self.impl)
-        self._worker = DeliveryWorker(self._journal, self._cursor, deps.clock, self._on_delivered)
+        self._worker = DeliveryWorker(
+            self._journal, self._cursor, deps.clock, self._on_delivered, deps.may_send
+        )
         self._worker_task: asyncio.Task[None] | None = None
         self._sink: Sink | None = None
 

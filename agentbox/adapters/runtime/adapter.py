@@ -103,6 +103,10 @@ def slot_config(
     )
 
 
+async def _at_once() -> None:
+    """Nothing holds the box."""
+
+
 async def _no_delay(_slot: SlotName) -> None:
     """Do nothing; the default of `Deps.before_open`."""
 
@@ -116,6 +120,7 @@ class Deps:
     clock: Clock = field(default_factory=SystemClock)
     ids: Callable[[], str] = uuid7
     before_open: Callable[[SlotName], Awaitable[None]] = _no_delay
+    may_send: Callable[[], Awaitable[None]] = _at_once  # returns when the box is not held
 
 
 class Adapter(abc.ABC):

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from agentbox.client.async_client.backups import AsyncBackupsClient
     from agentbox.client.async_client.beads import AsyncBeadsClient
     from agentbox.client.async_client.events import AsyncEventsClient
+    from agentbox.client.async_client.generation import AsyncGenerationClient
     from agentbox.client.async_client.mcp import AsyncMcpClient
     from agentbox.client.async_client.memory import AsyncMemoryClient
     from agentbox.client.async_client.mesh import AsyncMeshClient
@@ -296,3 +297,10 @@ class AsyncBoxClient(AsyncApiCaller):
         from agentbox.client.async_client.backups import AsyncBackupsClient
 
         return AsyncBackupsClient(self)
+
+    @cached_property
+    def generation(self) -> AsyncGenerationClient:
+        """The generation that runs."""
+        from agentbox.client.async_client.generation import AsyncGenerationClient
+
+        return AsyncGenerationClient(self)

@@ -10,6 +10,7 @@ from agentbox.contracts import (
     box,
     event_search,
     events,
+    generation,
     mcp,
     memory,
     mesh,
@@ -36,7 +37,7 @@ from agentbox.core.records.wire import Record, record
 
 _MODULES = (
     *(beads, memory, events, event_search, orchestrator, tokens, mesh, reviews, approvals, states),
-    *(usage, skills, sandboxes, sessions, mcp, backups),
+    *(usage, skills, sandboxes, sessions, mcp, backups, generation),
     box,
 )
 

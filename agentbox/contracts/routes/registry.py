@@ -31,6 +31,7 @@ _MODULES: Final = (
     "tokens",
     "backups",
     "mesh",
+    "generation",
 )
 RESOURCES: tuple[Resource, ...]
 ROUTES: tuple[Route, ...]

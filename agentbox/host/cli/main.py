@@ -32,6 +32,8 @@ _HOST_ERRNOS = {
 COMMAND_HELP: dict[str, str] = {
     "up": "start the box: install prerequisites, build, run, wait until it is ready",
     "down": "stop the box and remove its container",
+    "upgrade": "bring the box to a new release or manifest, with a way back",
+    "rollback": "go back to an earlier generation",
     "generations": "what ran before: list, show, diff, pin, prune",
     "restore": "bring back the state of a snapshot",
     "restart": "restart the box in place",
@@ -79,6 +81,8 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
     "box": (
         "up",
         "down",
+        "upgrade",
+        "rollback",
         "generations",
         "restore",
         "restart",

@@ -21,7 +21,8 @@ class Generation:
     the generation. `box` is the `BoxRecord` of its last start, `sources` the digest of the code
     that a process-engine box runs, `python` its environment. `volumes` gives the name of each
     volume that is not today's, by the name in the plan. `migrations` has the number of every store
-    after its last good start. `copies` are rollback copies made before its start.
+    after its last good start. `copies` are rollback copies made before its start, `noted` what the
+    stores held then.
     """
 
     number: int = 0
@@ -43,6 +44,7 @@ class Generation:
     passed: list[str] = field(default_factory=list)
     secrets: list[str] = field(default_factory=list)
     copies: list[dict[str, Any]] = field(default_factory=list)
+    noted: Mapping[str, Any] = field(default_factory=dict)
     snapshot: str = ""
     by: str = ""
     at: str = ""

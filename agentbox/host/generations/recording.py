@@ -32,7 +32,7 @@ def begin(engine: Engine, start: StartSpec) -> Generation:
     about to start, else a new one.
     """
     store = GenerationStore(start.state)
-    described = _describe(engine, start)
+    described = describe(engine, start)
     current, rows = store.current(), store.rows()
     last = rows[-1] if rows else None
     if current is not None and current.key == described.key:
@@ -64,7 +64,7 @@ def amend(engine: Engine, start: StartSpec, record: BoxRecord, last: BoxRecord) 
     if current is None or last.generation != current.number:
         return record
     record = replace(record, generation=current.number)
-    described = _describe(engine, start)
+    described = describe(engine, start)
     kept = {
         name: getattr(current, name)
         for name in ("number", "by", "at", "verdict", "pinned", "copies", "migrations", "snapshot")
@@ -110,7 +110,8 @@ def invoker() -> str:
         return str(os.geteuid())
 
 
-def _describe(engine: Engine, start: StartSpec) -> Generation:
+def describe(engine: Engine, start: StartSpec) -> Generation:
+    """The generation that a start would make, without a number."""
     return Generation(
         release=__version__,
         engine=engine.name,

@@ -42,7 +42,7 @@ COMMANDS = {
     "memory list": TEXT, "memory get": TEXT, "memory put": TEXT, "memory rm": NONE, "memory search": TEXT, "memory stats": TEXT, "memory export": BYTES, "memory import": NONE,
     "config validate": NONE, "config explain": NONE, "config show": NONE, "config diff": NONE,
     "skills list": TEXT, "skills show": TEXT, "skills check": TEXT, "skills add": TEXT, "skills remove": TEXT,
-    "generations list": NONE, "generations show": TEXT, "generations diff": TEXT, "generations pin": NONE, "generations prune": NONE,
+    "upgrade": TEXT, "rollback": TEXT, "generations list": NONE, "generations show": TEXT, "generations diff": TEXT, "generations pin": NONE, "generations prune": NONE,
     "lock": NONE, "fetch": NONE, "build": NONE, "verify": NONE, "render": NONE, "fmt": NONE, "doctor": TEXT,
     "boot explain": TEXT, "boot history": TEXT, "bench": NONE, "test": NONE,
     "completion bash": NONE, "completion zsh": NONE, "completion fish": NONE, "completion ids": TEXT,

@@ -23,6 +23,7 @@ METHODS = {
     "attach_agent": "agents.attach", "revoke_grant": "agents.revoke", "submit_task": "submit_task", "list_tasks": "list_tasks", "get_task": "get_task", "task_logs": "task_logs",
     "cancel_task": "cancel_task", "list_tokens": "tokens.list", "create_token": "tokens.create", "revoke_token": "tokens.revoke",
     "revoke_own_token": "tokens.revoke_self",
+    "show_generation": "generation.show", "release_generation": "generation.release", "try_agent": "generation.try_agent",
     "mesh_register": "mesh.register", "mesh_heartbeat": "mesh.heartbeat", "mesh_deregister": "mesh.deregister", "mesh_sessions": "mesh.list_sessions",
     "mesh_session": "mesh.show_session", "mesh_evict": "mesh.evict", "mesh_status": "mesh.status", "mesh_join": "mesh.join",
     "list_reviews": "reviews.list", "show_review": "reviews.show", "commit_review": "reviews.commit",

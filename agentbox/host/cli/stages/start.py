@@ -186,14 +186,14 @@ def wait_for_box(cli: CliContext, engine: Engine, record: BoxRecord) -> WaitResu
         f"\n  | {LogLine.parse(line).render(color=False)}" for line in lines[-_LOG_LINES:]
     )
     raise AgentboxError(
-        f"cannot start the box {record.name}: {_failure_reason(result)}{tail}",
+        f"cannot start the box {record.name}: {failure_reason(result)}{tail}",
         f"{suggested_fix(lines) or 'The box was left in place.'} See ./agentbox.sh logs and "
         "./agentbox.sh boot explain.",
         exit_code=ExitCode.BAD,
     )
 
 
-def _failure_reason(result: WaitResult) -> str:
+def failure_reason(result: WaitResult) -> str:
     if result.exit_reason:
         return result.exit_reason
     missing = result.verdict.get("missing") or [NO_ANSWER]

@@ -9,6 +9,7 @@ import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.stages.interrupted import finish_interrupted
 from agentbox.host.engines.readiness import (
     NO_ANSWER,
     boot_failure,
@@ -41,6 +42,7 @@ def command(cli: CliContext, watch: bool) -> int:
     container and its plan, `exceptions` the privileges that the manifest adds. Exit code 0: ready,
     1: not ready, 8: off.
     """
+    finish_interrupted(cli)
     if not watch:
         report = _collect_status(cli)
         cli.out.document(report)

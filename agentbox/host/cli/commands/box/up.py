@@ -11,9 +11,10 @@ from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
 from agentbox.host.cli.stages import start
-from agentbox.host.cli.stages.generation import confirm_start
+from agentbox.host.cli.stages.generation import confirm_start, mark_failed
 from agentbox.host.cli.stages.preparation import prepare_start
 from agentbox.host.cli.stages.start import UpOptions
+from agentbox.host.cli.stages.trial_end import finish_trial
 from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.docker.old_images import remove_old_images
 from agentbox.host.engines.engine_choice import Engine
@@ -84,6 +85,7 @@ def command(
             test_hooks=allow_test_hooks,
             hooks=start.hooks_from_environment(),
         )
+        finish_trial(cli)
         engine, record, spec = _start_box(
             cli, engine_name, force_build, locked, yes, options, project
         )
@@ -94,7 +96,10 @@ def command(
             cli.out.line(f"started: {record.api_url}   (check with ./agentbox.sh status)")
             return
         with cli.out.stage("ready") as stage:
-            wait_result = start.wait_for_box(cli, engine, record)
+            try:
+                wait_result = start.wait_for_box(cli, engine, record)
+            except AgentboxError as error:
+                raise mark_failed(cli, record, error) from error
             stage.result = f"boot {wait_result.verdict['boot_id'][:13]}"
         token = start.store_token(cli, record, spec)
         confirm_start(cli, record)
