@@ -22,7 +22,7 @@ from agentbox.host.generations.store import GenerationStore
 @click.option(
     "--volumes",
     is_flag=True,
-    help="Also remove the volumes: state, branches, workspace (asks first).",
+    help="Also remove the volumes: state, branches, workspace, backups (asks first).",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option(
