@@ -11,7 +11,8 @@ from pathlib import Path
 import pyrage
 
 from agentbox.backup.archive.repository import ArchiveRepository
-from agentbox.contracts.backups import Cut
+from agentbox.backup.heads import new_head
+from agentbox.contracts.backups import Cut, Snapshot
 from agentbox.core.canonical import canonical_json
 
 AT = datetime(2026, 3, 1, 3, 30, tzinfo=UTC)
@@ -74,3 +75,18 @@ def filled(root: Path, recipient: str, count: int, *, size: int = 2000) -> Archi
     for number in range(1, count + 1):
         repository.write(stage(root / "staged", cut_at(number), size=size, seed=number))
     return repository
+
+
+def head_at(number: int, at: datetime, *, partial: tuple[str, ...] = ()) -> Snapshot:
+    """A head without members, of a cut at that time."""
+    return new_head(
+        replace(CUT, id=f"s{number:05}", time=at, partial=partial),
+        engine="archive",
+        archive=f"s{number:05}.tar.zst.age",
+        size=1,
+        sha256="0" * 64,
+        encrypt="age",
+        recipients=1,
+        previous="",
+        members=(),
+    )

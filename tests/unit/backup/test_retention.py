@@ -5,29 +5,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from support.staged_snapshots import AT, CUT, cut_at, filled, identity, stage
+from support.staged_snapshots import AT, cut_at, filled, head_at, identity, stage
 
 from agentbox.backup.errors import BackupError
-from agentbox.backup.heads import new_head
 from agentbox.backup.retention import Policy, removable
 from agentbox.contracts.backups import Snapshot
 from agentbox.core.errors import ExitCode
-
-
-def head(number: int, at: datetime, *, partial: tuple[str, ...] = ()) -> Snapshot:
-    from dataclasses import replace
-
-    return new_head(
-        replace(CUT, id=f"s{number:05}", time=at, partial=partial),
-        engine="archive",
-        archive=f"s{number:05}.tar.zst.age",
-        size=1,
-        sha256="0" * 64,
-        encrypt="age",
-        recipients=1,
-        previous="",
-        members=(),
-    )
 
 
 def kept(snapshots: list[Snapshot], policy: Policy, now: datetime) -> list[Snapshot]:
@@ -38,7 +21,7 @@ def kept(snapshots: list[Snapshot], policy: Policy, now: datetime) -> list[Snaps
 def test_hourly_for_a_year() -> None:
     """24 a day for 400 days: 7 newest, 7 days, 4 weeks, 6 months, which overlap."""
     start = datetime(2025, 1, 1, tzinfo=UTC)
-    snapshots = [head(hour, start + timedelta(hours=hour)) for hour in range(400 * 24)]
+    snapshots = [head_at(hour, start + timedelta(hours=hour)) for hour in range(400 * 24)]
     now = snapshots[-1].time
     found = [row.time for row in kept(snapshots, Policy(7, 7, 4, 6), now)]
     newest = [now - timedelta(hours=hour) for hour in range(7)]
@@ -56,7 +39,7 @@ def test_the_newest_always_stay(seed: int) -> None:
     """Any times, any policy, partial ones among them; pruning again removes nothing."""
     rng = random.Random(seed)
     snapshots = [
-        head(
+        head_at(
             number,
             AT + timedelta(minutes=rng.randrange(200_000)),
             partial=("beads",) if rng.random() < 0.2 else (),
@@ -77,9 +60,9 @@ def test_the_newest_always_stay(seed: int) -> None:
 
 def test_partial_ones_do_not_count() -> None:
     """Ten partial ones push out no complete one; the partial ones before it go."""
-    snapshots = [head(0, AT), head(1, AT + timedelta(days=1), partial=("pods",))]
-    snapshots.append(head(2, AT + timedelta(days=2)))
-    snapshots += [head(n, AT + timedelta(days=n), partial=("pods",)) for n in range(3, 13)]
+    snapshots = [head_at(0, AT), head_at(1, AT + timedelta(days=1), partial=("pods",))]
+    snapshots.append(head_at(2, AT + timedelta(days=2)))
+    snapshots += [head_at(n, AT + timedelta(days=n), partial=("pods",)) for n in range(3, 13)]
     gone = removable(snapshots, Policy(1), now=AT + timedelta(days=20))
     assert [row.id for row in gone] == ["s00000", "s00001"]
 
