@@ -64,7 +64,7 @@ def unpack(
             body.skip()
             if parts[0] not in {*roots, *_READ_ELSEWHERE}:
                 raise damaged(snapshot, member.path, "belongs to no volume of a box")
-            if parts[0] in _READ_ELSEWHERE and member.kind == "file":
+            if parts[0] in _READ_ELSEWHERE - {"box"} and member.kind == "file":
                 left.append(member.path)
         elif member.kind == "link" and parts[0] not in LINKED:
             raise damaged(snapshot, member.path, "is a link, which this volume never has")

@@ -1,8 +1,11 @@
 """What the stopped box knows better than its snapshot: what was spent since, and its secrets."""
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Final
+
+import apsw
 
 from agentbox.core.paths import Paths
 from agentbox.core.storage.migrations import migrate
@@ -40,7 +43,7 @@ def take_budgets(paths: Paths, present: Path) -> int:
                 file = source.with_name(source.name + suffix)
                 if file.is_file():
                     shutil.copyfile(file, copy.with_name(copy.name + suffix))
-            with opened(paths, f"gateway/{_COPY}") as present_connection:
+            with closing(apsw.Connection(str(copy))) as present_connection:
                 migrate(present_connection, _COPY, STORES[BUDGETS].migrations)
             connection.execute("ATTACH ? AS present", (str(copy),))
             with connection:

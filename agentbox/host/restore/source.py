@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import tarfile
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from agentbox.contracts.backups import CUT_FILE
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import Paths
 from agentbox.host.engines.command import run
@@ -55,8 +58,42 @@ class Source:
         return _file_members(self.name, self.file, identities)
 
 
-def find_source(cli: CliContext, wanted: str, engine: str, box: str) -> Source:
+@contextmanager
+def found_source(cli: CliContext, wanted: str, engine: str, box: str) -> Iterator[Source]:
     """`wanted` is a file, an id, or `latest`. Raises AgentboxError (exit 1) if there is none."""
+    file = Path(wanted)
+    if file.is_file() and _is_export(file):
+        with tempfile.TemporaryDirectory(prefix="agentbox-restore-") as folder:
+            yield _exported_source(file, Path(folder))
+    else:
+        yield _find_source(cli, wanted, engine, box)
+
+
+def _is_export(file: Path) -> bool:
+    """True for what `backup export` writes: a tar of a head and its archive."""
+    try:
+        with tarfile.open(file, "r:") as tar:
+            first = tar.next()
+            return first is not None and _is_head(first.name)
+    except (tarfile.TarError, OSError):
+        return False
+
+
+def _is_head(name: str) -> bool:
+    return "/" not in name and name.endswith(".json") and name != CUT_FILE
+
+
+def _exported_source(file: Path, folder: Path) -> Source:
+    from agentbox.backup.archive.repository import ArchiveRepository
+    from agentbox.backup.errors import repository_errors
+    from agentbox.backup.export import import_export
+
+    with repository_errors(f"read {file}"), file.open("rb") as stream:
+        head = ArchiveRepository(folder, None).get(import_export(stream, folder))
+    return Source(head.id, folder, None, head)
+
+
+def _find_source(cli: CliContext, wanted: str, engine: str, box: str) -> Source:
     from agentbox.backup.archive.repository import ArchiveRepository
 
     file = Path(wanted)
@@ -94,13 +131,6 @@ def repository_folder(cli: CliContext, engine: str, box: str) -> Path:
             exit_code=ExitCode.PREREQUISITE,
         )
     return folder
-
-
-def read_identities(identity: str) -> list[Any]:
-    """The identities of a file, or of stdin for `-`; none for "". Raises AgentboxError (exit 2)."""
-    from agentbox.host.backups import identity as identities
-
-    return identities.read_identities(identity or None)
 
 
 @contextmanager

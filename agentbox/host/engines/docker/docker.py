@@ -7,7 +7,7 @@ import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, Any, Literal
+from typing import IO, Any
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.engines import host_limits, ports
@@ -23,6 +23,7 @@ from agentbox.host.engines.docker.compose import (
     write_stored_directory,
 )
 from agentbox.host.engines.docker.docker_cli import docker, stream_lines
+from agentbox.host.engines.docker.inspection import published_ports, state_name
 from agentbox.host.engines.docker.one_shot import discard, has_state, run_once
 from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.state import BoxRecord, BoxState
@@ -75,7 +76,7 @@ class DockerEngine:
         )
         ports.require_free_ports(
             start.plan.ports,
-            _published_ports(container) if container else (),
+            published_ports(container) if container else (),
             find_container=ports.publishing_container,
         )
 
@@ -117,7 +118,6 @@ class DockerEngine:
         return self.make_record(start)
 
     def rewrite(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
-        """Updates the mounted files only."""
         write_compose_directory(start)
         return self.make_record(start)
 
@@ -166,7 +166,7 @@ class DockerEngine:
             return BoxStatus("absent")
         state = container["State"]
         return BoxStatus(
-            _state_name(state), state["ExitCode"], container["RestartCount"], state["StartedAt"]
+            state_name(state), state["ExitCode"], container["RestartCount"], state["StartedAt"]
         )
 
     def stop(self, record: BoxRecord, seconds: int) -> None:
@@ -285,21 +285,3 @@ def _was_created_from(container: Mapping[str, Any], directory: Path) -> bool:
     """True if compose created the container from that directory."""
     label = (container["Config"]["Labels"] or {}).get(DIRECTORY_LABEL, "")
     return bool(label) and Path(label).resolve() == directory.resolve()
-
-
-def _published_ports(container: Mapping[str, Any]) -> set[int]:
-    """Return the host ports of a running container."""
-    if not container["State"]["Running"]:
-        return set()
-    rows = [
-        row
-        for bindings in (container["NetworkSettings"]["Ports"] or {}).values()
-        for row in bindings or ()
-    ]
-    return {int(row["HostPort"]) for row in rows}
-
-
-def _state_name(state: Mapping[str, bool]) -> Literal["running", "restarting", "exited"]:
-    if state["Restarting"]:
-        return "restarting"
-    return "running" if state["Running"] else "exited"

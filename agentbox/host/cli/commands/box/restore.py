@@ -61,9 +61,9 @@ def command(
 
     Named tokens come back disabled, agents that ran are lost, and what was spent stays spent.
     """
-    from agentbox.host.cli.stages.restore import RestoreRequest, other_box_error, restore
-    from agentbox.host.restore.source import find_source, read_identities
-    from agentbox.restoring.release import check_release
+    from agentbox.host.backups.identity import read_identities
+    from agentbox.host.cli.stages.restore import RestoreRequest, restore
+    from agentbox.host.restore.source import found_source
 
     box = cli.load_manifest().usable.meta.name
     if into and into != box:
@@ -74,32 +74,41 @@ def command(
         )
     record = cli.find_record()
     engine = record.engine if record is not None else engine_name
-    source = find_source(cli, snapshot, engine, box)
-    identities = read_identities(identity)
-    if source.head is not None:
-        check_release(source.name, source.head.release)
-        if source.head.box != box and not into:
-            raise other_box_error(cli.manifest, source.name, source.head.box, box)
-    with cli.out.stage("verify") as stage:
-        source.verify()
-        stage.result = source.name
-    if dry_run:
-        _show(cli, source, _read_through(source, identities))
-        return
-    if not yes:
-        _confirm(source, box)
-    request = RestoreRequest(
-        source=source,
-        identities=identities,
-        box=box,
-        other_box=bool(into),
-        keep_tokens=keep_tokens,
-        engine_name=engine_name,
-        yes=yes,
-    )
-    with cli.state().exclusive_lock():
-        restored = restore(cli, request)
+    with found_source(cli, snapshot, engine, box) as source:
+        identities = read_identities(identity or None)
+        _check_head(cli, source, box, into)
+        with cli.out.stage("verify") as stage:
+            source.verify()
+            stage.result = source.name
+        if dry_run:
+            _show(cli, source, _read_through(source, identities))
+            return
+        if not yes:
+            _confirm(source, box)
+        request = RestoreRequest(
+            source=source,
+            identities=identities,
+            box=box,
+            other_box=bool(into),
+            keep_tokens=keep_tokens,
+            engine_name=engine_name,
+            yes=yes,
+        )
+        with cli.state().exclusive_lock():
+            restored = restore(cli, request)
     _print_restored(cli, restored)
+
+
+def _check_head(cli: CliContext, source: Source, box: str, into: str) -> None:
+    """Raises AgentboxError: exit 1 for a snapshot of a newer release, 2 for one of another box."""
+    from agentbox.host.cli.stages.restore import other_box_error
+    from agentbox.restoring.release import check_release
+
+    if source.head is None:
+        return
+    check_release(source.name, source.head.release)
+    if source.head.box != box and not into:
+        raise other_box_error(cli.manifest, source.name, source.head.box, box)
 
 
 def _read_through(source: Source, identities: list[object]) -> tuple[int, int]:
