@@ -16,6 +16,7 @@ from agentbox.adapters.pods.local.bodies import digest_of, etag_of
 from agentbox.backup.archive.reading import unpack
 from agentbox.backup.repository import Fault, Repository
 from agentbox.contracts.backups import Snapshot
+from agentbox.core.errors import AgentboxError, ExitCode
 
 _MAGIC: Final = b"SQLite format 3\0"
 _MEMORY: Final = "state/memory/memory.db"
@@ -27,10 +28,17 @@ def verify_deep(
     repository: Repository, snapshot: Snapshot, identities: Sequence[Any], folder: Path
 ) -> tuple[Fault, ...]:
     """Decrypts a snapshot into `folder`, empty and private, and checks it all. Raises BackupError
-    if it cannot be decrypted; OSError of the folder.
+    if it cannot be decrypted, AgentboxError (exit 3) if the folder cannot hold it.
     """
     with repository.open(snapshot.id, identities) as members:
-        faults = unpack(members, snapshot.members, folder)
+        try:
+            faults = unpack(members, snapshot.members, folder)
+        except OSError as error:
+            raise AgentboxError(
+                f"cannot verify {snapshot.id}: it does not fit into {folder}: {error.strerror}",
+                "TMPDIR selects another folder.",
+                exit_code=ExitCode.PREREQUISITE,
+            ) from error
     return (*faults, *content_faults(snapshot, folder))
 
 

@@ -32,7 +32,9 @@ def tar_members(stream: IO[bytes]) -> Iterator[OpenedMember]:
     """Raises ArchiveDamaged for what is not a tar of a snapshot: other kinds of entries, paths that
     leave the folder or come twice.
     """
-    seen: set[str] = set()
+    seen: set[str] = set()  # files and links, and folders that were named
+    above: set[str] = set()  # folders of these
+    ended: set[str] = set()  # files and links
     try:
         with tarfile.open(fileobj=stream, mode="r|", errors="surrogateescape") as tar:
             for info in tar:
@@ -41,7 +43,15 @@ def tar_members(stream: IO[bytes]) -> Iterator[OpenedMember]:
                     continue
                 if member.path in seen:
                     raise ArchiveDamaged(f"{member_name(member.path)} is in it twice")
+                parents = {str(parent) for parent in PurePosixPath(member.path).parents}
                 seen.add(member.path)
+                above |= parents
+                if member.kind != "folder":
+                    ended.add(member.path)
+                if parents & ended or (member.kind != "folder" and member.path in above):
+                    raise ArchiveDamaged(
+                        f"{member_name(member.path)} is below a file, or above one"
+                    )
                 yield member
                 tar.members.clear()  # type: ignore[attr-defined]
     except (tarfile.TarError, UnicodeError) as error:

@@ -16,9 +16,10 @@ from support.staged_snapshots import AT, cut_at, filled, identity, stage
 from tools.skipping import machine_lacks
 
 from agentbox.backup.archive.repository import ArchiveRepository
+from agentbox.backup.deep import verify_deep
 from agentbox.backup.errors import BackupError
 from agentbox.backup.retention import Policy
-from agentbox.core.errors import ExitCode
+from agentbox.core.errors import AgentboxError, ExitCode
 
 KEY, RECIPIENT = identity()
 NOW = AT + timedelta(days=9)
@@ -140,6 +141,15 @@ def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:
     repository.write(staged)
     assert readable(repository) == ["s1", "s2"]
     assert not repository.verify_all()
+
+
+def test_no_room_to_verify(small_disk: Path, tmp_path: Path) -> None:
+    """The folder for what is decrypted is full: it is not taken for a damaged snapshot."""
+    repository = ArchiveRepository(tmp_path / "backups", (RECIPIENT,))
+    head = repository.write(stage(tmp_path / "staged", size=2_000_000)).snapshot
+    with pytest.raises(AgentboxError, match=f"it does not fit into {small_disk}") as caught:
+        verify_deep(repository, head, [KEY], small_disk)
+    assert caught.value.exit_code is ExitCode.PREREQUISITE
 
 
 def test_a_read_only_disk(small_disk: Path, tmp_path: Path) -> None:

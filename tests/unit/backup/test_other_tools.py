@@ -103,6 +103,8 @@ def test_one_that_says_something_else_does_not(tmp_path: Path, change: str, name
         "mkfifo pipe; tar c pipe",
         "ln secret twin; tar c secret twin",
         "tar c secret secret --hard-dereference",
+        "ln -s / twin; tar c --transform 's,^secret,twin/x,' twin secret",
+        "cp secret twin; tar c --transform 's,^twin,secret/x,' twin secret",
     ],
 )
 def test_hostile_tars(tmp_path: Path, make: str) -> None:
