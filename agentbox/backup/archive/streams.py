@@ -129,7 +129,7 @@ def decrypted(source: IO[bytes], identities: Sequence[Any]) -> Iterator[IO[bytes
     failure: list[BaseException] = []
 
     def decrypt() -> None:
-        with os.fdopen(write_end, "wb", buffering=_PIPE) as plain, suppress(BrokenPipeError):
+        with suppress(BrokenPipeError), os.fdopen(write_end, "wb", buffering=_PIPE) as plain:
             try:
                 pyrage.decrypt_io(source, plain, list(identities))
             except BaseException as error:  # noqa: BLE001 - raised by the reader
