@@ -57,6 +57,7 @@ from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.metrics.http_metrics import HttpMetrics
 from agentbox.api.model_usage import ModelUsageReader
 from agentbox.api.plan_source import PlanSource
+from agentbox.api.session_host import session_host_of
 from agentbox.api.slot_endpoints import slot_groups
 from agentbox.api.slot_opening_gates import SlotOpeningGates
 from agentbox.api.tasks.runner import TaskRunner
@@ -67,12 +68,6 @@ from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.box.supervision.boot_record import BootRecord
 from agentbox.box.supervision.secrets import find_token
 from agentbox.box.supervision.slot_credentials import slot_secrets
-from agentbox.client.session_host.connection import (
-    NoSessionHost,
-    SessionHostConnection,
-    session_host_client,
-)
-from agentbox.contracts.session_host import SessionHost
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.gateway.llm.call_sums import CallSums
@@ -187,7 +182,7 @@ def build(
     )
     drift = DriftWatcher(plans, paths, boot, metrics.drift, boot_log)
     plans.subscribe(lambda _plan: drift.wake())
-    session_host = _session_host(plan, paths)
+    session_host = session_host_of(plan, paths)
     index = EventIndex(paths.slot("events") / "search.db")
     jobs = make_jobs(
         plans, paths, boot.boot_id, slots, metrics, canaries, session_host, ready_once, index, hold
@@ -196,7 +191,7 @@ def build(
         paths, plans, slots, registry, ready_once if boot.boot_id else None
     )
     background = BackgroundWork(
-        watch, drift if boot.boot_id else None, {**jobs, "backups": schedule}
+        watch, drift if boot.boot_id else None, {**jobs, "backups": hold.after(schedule)}
     )
     shutdown = SlotShutdown(background, mesh, slots)
     drain = Drain(evaluator, tasks, slots, shutdown, plans, boot_log, closing)
@@ -281,12 +276,6 @@ def _slots(
         secrets=lambda slot: slot_secrets(paths, plan.slots[slot].options),
         spans=_spans(plan),
     )
-
-
-def _session_host(plan: Plan, paths: Paths) -> SessionHost:
-    """session-host runs where an agent speaks ACP."""
-    speaks_acp = any(agent.protocol == "acp" for agent in plan.agents.values())
-    return session_host_client(SessionHostConnection(paths) if speaks_acp else NoSessionHost())
 
 
 def _admin_token(plan: Plan, paths: Paths) -> str:

@@ -6,7 +6,7 @@ Standard library only: the boot imports this.
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from agentbox.manifest import amounts
+from agentbox.manifest import amounts, backup_types
 from agentbox.manifest.declarations.constraints import MinItems, Pattern, Range, TypeInfo
 
 _UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -54,31 +54,8 @@ _HOST = (
 _PORT = r":([1-9][0-9]{0,4}|\*)"
 _BARE_IPV6 = "^[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){2,7}(/[0-9]{1,3})?$"
 _ZEROS = "0" * 64
-
-
-def _cron_field(number: str) -> str:
-    """A list of `*`, numbers and ranges, each with a step."""
-    part = rf"(\*|{number}(-{number})?)(/[1-9][0-9]?)?"
-    return f"{part}(,{part})*"
-
-
-_CRON = (
-    "^$|^"
-    + " ".join(
-        _cron_field(number)
-        for number in (
-            "[1-5]?[0-9]",
-            "(1?[0-9]|2[0-3])",
-            "([1-9]|[12][0-9]|3[01])",
-            "([1-9]|1[0-2])",
-            "[0-6]",
-        )
-    )
-    + "$"
-)
 _WS_NOUN, _WS_EXAMPLE = "a ws or wss URL without credentials", '"wss://relay.example"'
 _KEY_NOUN, _KEY_EXAMPLE = "a public key, 64 hex digits or npub1...", f'"{_ZEROS}"'
-
 SizeText = Annotated[
     str,
     TypeInfo("size", 'A whole number and a binary unit, no space: "512MiB".', "a size", '"512MiB"'),
@@ -188,30 +165,6 @@ Capability = Annotated[
         '"NET_BIND_SERVICE"',
     ),
     Pattern("^(?!CAP_)[A-Z][A-Z_]{0,31}$"),
-]
-Cron = Annotated[
-    str,
-    TypeInfo(
-        "cron",
-        'Five fields of cron, in UTC: minute, hour, day of month, month, day of week; "" for '
-        "never.",
-        "five fields of cron",
-        '"30 3 * * *"',
-    ),
-    Pattern(_CRON),
-]
-Recipient = Annotated[
-    str,
-    TypeInfo(
-        "recipient",
-        "A public key of age, or one of ssh: age1..., ssh-ed25519 ....",
-        "a public key of age or ssh-ed25519",
-        f'"age1{"q" * 58}"',
-    ),
-    Pattern(
-        "^age1[02-9ac-hj-np-z]{58}$|^ssh-ed25519 AAAA[A-Za-z0-9+/]{64}"
-        r"( [^\u0000-\u001f\u007f]{0,128})?$"
-    ),
 ]
 ExceptionKey = Annotated[
     Literal[
@@ -338,7 +291,7 @@ NetTarget = Annotated[
 def types_by_name() -> Mapping[str, Any]:
     """The annotation of each named type, by its name."""
     hints: dict[str, Any] = {}
-    for hint in (*globals().values(), *vars(amounts).values()):
+    for hint in (*globals().values(), *vars(amounts).values(), *vars(backup_types).values()):
         if get_origin(hint) is Annotated:
             hints.update((mark.name, hint) for mark in get_args(hint) if isinstance(mark, TypeInfo))
     return hints

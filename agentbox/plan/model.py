@@ -281,9 +281,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The inverse of `to_json`. Raises ValueError naming the field that is missing or
-        unknown.
-        """
+        """The inverse of `to_json`. Raises ValueError with the missing or unknown field."""
         plan = build(cls, data, "plan")
         assert isinstance(plan, cls)
         return plan

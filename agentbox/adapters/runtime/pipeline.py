@@ -1,6 +1,5 @@
 """The call pipeline of a slot: observe, deadline, privacy, intent, method, journal."""
 
-import asyncio
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
 from contextlib import AbstractContextManager
@@ -10,6 +9,7 @@ from typing import Any, Protocol
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, SlotConfig, SlotName
 from agentbox.adapters.runtime.agent_quotas import is_agent
+from agentbox.adapters.runtime.deadline_block import DeadlineBlock
 from agentbox.adapters.runtime.journal import BestEffortJournal
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.observe import SlotCall, observe_call, outcome_of
@@ -150,7 +150,7 @@ class Pipeline:
             self._slot, spec.name, self._source.cfg.use, self._deps.spans, self._deps.metrics
         )
 
-    def _deadline(self, spec: Operation, arguments: Mapping[str, Any]) -> "_DeadlineBlock":
+    def _deadline(self, spec: Operation, arguments: Mapping[str, Any]) -> DeadlineBlock:
         seconds = spec.deadline_s
         if argument := spec.deadline_from:
             default = self._signatures[spec.name].parameters[argument].default
@@ -159,7 +159,7 @@ class Pipeline:
             seconds += grace if value is None else value
         deadline = Deadline.after(seconds)
         caller = context.current().deadline
-        return _DeadlineBlock(
+        return DeadlineBlock(
             self._slot, spec.name, deadline if caller is None else min(deadline, caller)
         )
 
@@ -248,32 +248,6 @@ class Pipeline:
 
 
 _END = object()
-
-
-class _DeadlineBlock:
-    """A block that raises AdapterTimeout at its deadline."""
-
-    def __init__(self, slot: SlotName, method: str, deadline: Deadline) -> None:
-        self._slot, self._method = slot, method
-        self._remaining = deadline.remaining()
-        self._timeout = asyncio.timeout(self._remaining)
-
-    async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
-
-    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        try:
-            await self._timeout.__aexit__(kind, error, trace)
-        except TimeoutError as timeout:
-            raise AdapterTimeout(
-                (
-                    f"cannot finish {self._slot}.{self._method}: no response within "
-                    f"{self._remaining:.1f} s"
-                ),
-                slot=self._slot,
-                method=self._method,
-                deadline_ms=round(self._remaining * 1000),
-            ) from timeout
 
 
 def intent_event(spec: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:

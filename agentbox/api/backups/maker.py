@@ -24,6 +24,7 @@ from agentbox.core.background.tasks import log_failures
 from agentbox.core.errors import AgentboxError
 from agentbox.core.ids import uuid7
 from agentbox.core.paths import Paths
+from agentbox.core.records.wire import JsonObj
 from agentbox.core.slot_errors import AdapterError, BackupNotSetUp, BackupRunning
 from agentbox.plan.model import Plan
 
@@ -208,7 +209,7 @@ class BackupMaker:
     ) -> None:
         self._metrics.failed(reason)
         self._show(replace(made, state="failed", reason=message or reason))
-        data = {
+        data: JsonObj = {
             "id": made.id,
             "tag": made.tag,
             "reason": reason,

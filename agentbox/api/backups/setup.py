@@ -1,12 +1,12 @@
 """Builds what makes backups, and the job of the schedule."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 from prometheus_client import CollectorRegistry
 
 from agentbox.adapters.runtime.slots import Slots
-from agentbox.api.background.background_work import Job
 from agentbox.api.backups.maker import BackupMaker
 from agentbox.api.backups.program import ChildProgram, SupervisedProgram
 from agentbox.api.backups.record import BackupRecord
@@ -22,7 +22,7 @@ def make_backups(
     slots: Slots,
     registry: CollectorRegistry,
     ready_once: asyncio.Event | None,
-) -> tuple[BackupMaker, Job]:
+) -> tuple[BackupMaker, Callable[[], Awaitable[None]]]:
     """`ready_once` is set when a booted box is ready for the first time; None without a boot."""
     record = BackupRecord(paths)
     succeeded_at = record.succeeded_at

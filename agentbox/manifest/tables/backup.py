@@ -3,9 +3,10 @@
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.manifest.backup_types import Cron, Recipient
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import key
-from agentbox.manifest.types import Cron, Recipient, Size, VolumeSource
+from agentbox.manifest.types import Size, VolumeSource
 
 BackupPart = Literal[
     "beads",
