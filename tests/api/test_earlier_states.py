@@ -20,6 +20,7 @@ RELEASES = sorted(path.name for path in STATES.iterdir())
 
 
 def test_this_release_has_one() -> None:
+    """A release without a state of its own could not be restored by the next one."""
     assert __version__ in RELEASES
 
 

@@ -122,6 +122,7 @@ def test_answers_are_equal_byte_for_byte(staged: Staged, prefix: Path) -> None:
 
 
 def test_named_tokens_come_back_disabled(staged: Staged, prefix: Path) -> None:
+    """One of them may have been revoked since: 401, and the list says why."""
     restore(staged.folder, prefix)
     with ApiBox(prefix, orchestrator=False) as box, box.client(staged.token) as client:
         with pytest.raises(ApiError) as caught:
@@ -132,6 +133,7 @@ def test_named_tokens_come_back_disabled(staged: Staged, prefix: Path) -> None:
 
 
 def test_named_tokens_are_kept_on_request(staged: Staged, prefix: Path) -> None:
+    """`--keep-tokens`."""
     assert restore(staged.folder, prefix, keep_tokens=True).tokens_disabled == 0
     with ApiBox(prefix, orchestrator=False) as box, box.client(staged.token) as client:
         assert client.beads.list().items
@@ -170,11 +172,13 @@ def _flip(path: Path) -> None:
 def test_a_member_that_differs_from_the_head_is_named(
     copy: Path, prefix: Path, staged: Staged, name: str
 ) -> None:
+    """Of each kind: database, body, index."""
     _flip(copy / name)
     assert f"{name}: differs from its SHA-256" in refused(copy, prefix, head=staged.folder).message
 
 
 def test_a_missing_member_is_named(copy: Path, prefix: Path, staged: Staged) -> None:
+    """The head names more than there is."""
     (copy / "state/memory/memory.db").unlink()
     error = refused(copy, prefix, head=staged.folder)
     assert "state/memory/memory.db: is missing" in error.message
@@ -187,12 +191,14 @@ def test_damage_that_the_head_has_too_is_named(copy: Path, prefix: Path) -> None
 
 
 def test_a_journal_that_does_not_verify_is_named(copy: Path, prefix: Path) -> None:
+    """An altered record, although the head has its hash."""
     segment = next(copy.glob("state/events/*.jsonl"))
     segment.write_bytes(segment.read_bytes().replace(b'"agent.started"', b'"agent.startod"', 1))
     assert f"state/events/{segment.name}: the record was altered" in refused(copy, prefix).message
 
 
 def test_a_journal_that_ends_early_is_named(copy: Path, prefix: Path, staged: Staged) -> None:
+    """The journal is whole, but the record of the cut is not in it."""
     segment = next(copy.glob("state/events/*.jsonl"))
     segment.write_bytes(b"".join(segment.read_bytes().splitlines(keepends=True)[:-1]))
     error = refused(copy, prefix)
@@ -200,12 +206,14 @@ def test_a_journal_that_ends_early_is_named(copy: Path, prefix: Path, staged: St
 
 
 def test_a_damaged_database_is_named(copy: Path, prefix: Path) -> None:
+    """A page of zeros."""
     path = copy / "state/memory/memory.db"
     path.write_bytes(path.read_bytes()[:4096] + bytes(4096) + path.read_bytes()[8192:])
     assert "state/memory/memory.db" in refused(copy, prefix).message
 
 
 def test_a_store_of_a_newer_release_is_refused(copy: Path, prefix: Path) -> None:
+    """It has more migrations than this release knows."""
     connection = apsw.Connection(str(copy / "state/beads/beads.db"))
     connection.execute("INSERT INTO migrations VALUES (99, 'x')")
     connection.close()
@@ -213,6 +221,7 @@ def test_a_store_of_a_newer_release_is_refused(copy: Path, prefix: Path) -> None
 
 
 def test_a_newer_release_is_named(copy: Path, prefix: Path, staged: Staged) -> None:
+    """By the record of the cut."""
     wire = {**staged.cut.to_wire(), "release": "99.1.0"}
     (copy / "cut.json").write_text(json.dumps(wire))
     error = refused(copy, prefix)
@@ -249,6 +258,7 @@ def test_no_member_leaves_its_volume(
 
 
 def test_too_little_room_is_said_before_anything_is_written(staged: Staged, prefix: Path) -> None:
+    """Exit 3."""
     huge = SnapshotMember(path="state/x", size=1 << 60, sha256="0" * 64)
     options = RestoreOptions(snapshot="snapshot-1", box="box", members=(huge,))
     with pytest.raises(AgentboxError, match="it needs") as caught:
@@ -258,6 +268,7 @@ def test_too_little_room_is_said_before_anything_is_written(staged: Staged, pref
 
 
 def test_a_state_that_is_not_empty_is_left_alone(staged: Staged, prefix: Path) -> None:
+    """It may be that of a box."""
     restore(staged.folder, prefix)
     assert "is not empty" in refused(staged.folder, prefix).message
 

@@ -4,7 +4,6 @@ wrong clocks."""
 import asyncio
 import itertools
 import json
-import shutil
 import time
 
 import pytest
@@ -17,9 +16,6 @@ from agentbox_testkit.local_store import LocalStore
 from support import tables
 from support.api_box import TOKEN, ApiBox
 
-from agentbox.adapters.events.cloudevents import SINGLE, cloud_event
-from agentbox.adapters.events.journal.epoch import write_epoch
-from agentbox.client import ApiError
 from agentbox.client.async_client.client import AsyncBoxClient
 
 PRIVACY = {
@@ -295,41 +291,3 @@ async def test_V16_a_second_journal_under_one_name_is_held(adapter, store, reade
         event.hash for event in here
     ]
     await other.close()
-
-
-async def test_V16_a_restored_journal_is_another_origin(adapter, store, reader, name):
-    """A fork of the journal is held as it is. With an epoch its records are those of `NAME~EPOCH`,
-    and the records of the first journal stay as they were."""
-    await fill(adapter, 20)
-    await same(adapter, reader, name)
-    await store.close_all()
-    fork = store.sibling("fork")
-    shutil.copytree(store.cfg.directory, fork.cfg.directory)
-    first = await store.open()
-    await fill(first, 5)
-    here = await same(first, reader, name)
-    held = await fork.open()
-    await fill(held, 7)
-    assert "belongs to another journal" in (await wait_for_trouble(held)).held
-    await held.close()
-
-    write_epoch(fork.cfg.directory, 3)
-    restored = await fork.open()
-    await fill(restored, 1)
-    await wait_delivered(restored)
-    there, known = await box_events(reader, f"{name}~3"), await all_events(restored)
-    assert [event.origin.hash for event in there] == [event.hash for event in known[20:]]
-    assert [event.hash for event in here] == [
-        event.origin.hash for event in await box_events(reader, name)
-    ]
-    assert (await reader.call("verify_events", body={}))["ok"]
-    await restored.close()
-
-
-@pytest.mark.parametrize("epoch", ["0", "-1", "x", "01", 7])
-async def test_V16_an_epoch_that_is_not_a_number_is_refused(adapter, store, host, epoch):
-    await fill(adapter, 1)
-    row = cloud_event((await all_events(adapter))[0]) | {"agentboxepoch": epoch}
-    async with AsyncBoxClient(host.url, token=store.cfg.secrets["token"]) as client:
-        with pytest.raises(ApiError, match="agentboxepoch"):
-            await client.call("append_events", body=row, headers={"Content-Type": SINGLE})

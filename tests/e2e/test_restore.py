@@ -98,6 +98,7 @@ def test_nothing_stops_for_what_cannot_be_restored(snapshots: Snapshots, later: 
 def test_a_state_that_does_not_get_ready_gives_way_to_the_old_one(
     snapshots: Snapshots, later: str
 ) -> None:
+    """Exit 6; nothing of the old state is lost, and the generation is bad."""
     code, said = snapshots.restore("broken")
     assert code == 6, said
     assert "The old state runs again." in said

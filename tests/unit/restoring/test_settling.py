@@ -98,6 +98,7 @@ def test_what_was_spent_stays_spent(paths: Paths, present: Path) -> None:
 
 
 def test_a_window_that_is_older_now_does_not_count(paths: Paths, present: Path) -> None:
+    """The snapshot may be younger than the state that it replaces."""
     write(paths.state, [("a", 20.0, 5, 1, 5)], {})
     write(present, [("a", 10.0, 500, 9, 500)], {})
     settle("snapshot-1", paths, present)
@@ -105,6 +106,7 @@ def test_a_window_that_is_older_now_does_not_count(paths: Paths, present: Path) 
 
 
 def test_a_snapshot_without_budgets_gets_those_of_now(paths: Paths, present: Path) -> None:
+    """The box had no gateway then."""
     write(present, [("a", 20.0, 5, 1, 5)], {"x": 1})
     settle("snapshot-1", paths, present)
     assert read(paths.state) == ([("a", 20.0, 5, 1, 5)], {"x": 1})
@@ -120,6 +122,7 @@ def test_budgets_of_an_earlier_release_are_migrated_on_the_way(paths: Paths, pre
 
 
 def test_secrets_of_the_box_move_over_but_no_named_token(paths: Paths, present: Path) -> None:
+    """No link is followed."""
     for state, text in ((paths.state, "then"), (present, "now")):
         (state / "secrets").mkdir(parents=True)
         for name in ("mgmt-key", "access.db"):

@@ -32,6 +32,8 @@ DIRECTORY_LABEL = "com.docker.compose.project.working_dir"
 _MIN_NAME_LENGTH = 2  # docker's rule: [a-zA-Z0-9][a-zA-Z0-9_.-]+
 _QUERY_SECONDS = 20
 PROJECT_LABEL = "com.docker.compose.project"
+# Compose 1.29 otherwise mounts the volumes of the old container, whatever the file says.
+RECREATE = ("--force-recreate", "--renew-anon-volumes")
 
 
 class DockerEngine:
@@ -84,7 +86,7 @@ class DockerEngine:
         """Writes the compose directory, then starts the container; with `recreate`, a new one."""
         write_compose_directory(start)
         arguments = ["up", "--detach", "--no-build", "--remove-orphans"]
-        arguments += ["--force-recreate"] if start.recreate else []
+        arguments += RECREATE if start.recreate else []
         doing = f"start the box {start.plan.name}"
         compose(start.state.compose_dir, arguments, doing=doing, env=dict(start.hooks))
         return self.make_record(start)
@@ -96,7 +98,7 @@ class DockerEngine:
     def start_stored(self, stored: StoredStart) -> BoxRecord:
         """Puts the kept compose directory in place and makes a new container of it."""
         write_stored_directory(stored)
-        arguments = ["up", "--detach", "--no-build", "--remove-orphans", "--force-recreate"]
+        arguments = ["up", "--detach", "--no-build", "--remove-orphans", *RECREATE]
         doing = f"start the box {stored.record.name}"
         compose(stored.state.compose_dir, arguments, doing=doing, env=dict(stored.record.hooks))
         return replace(stored.record, settled=True)
