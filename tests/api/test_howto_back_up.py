@@ -68,6 +68,7 @@ def expect(printed: str, shown: list[str], id: str) -> str:
 
 
 def test_the_page_is_true(prefix: Path) -> None:
+    """Each line that the page shows is printed; the box has the recipients that `init` wrote."""
     for tool in ("age", "zstd", "tar"):
         if shutil.which(tool) is None:
             machine_lacks(f"{tool}, with which the page opens a snapshot")

@@ -56,6 +56,7 @@ def test_equal_staging_gives_equal_bytes(tmp_path: Path) -> None:
 
 
 def test_what_was_staged_comes_back(tmp_path: Path) -> None:
+    """Content, kinds, modes, links and times, down to the nanosecond."""
     key, recipient = identity()
     staged = stage(tmp_path, size=3_000_000)
     repository = ArchiveRepository(tmp_path / "backups", (recipient,))
@@ -69,6 +70,7 @@ def test_what_was_staged_comes_back(tmp_path: Path) -> None:
 
 
 def test_the_head_is_canonical_and_complete(tmp_path: Path) -> None:
+    """By another library of JCS, and by the hashes of what was staged."""
     _key, recipient = identity()
     repository = filled(tmp_path, recipient, 2)
     folder = tmp_path / "backups"
@@ -93,6 +95,7 @@ def test_the_head_is_canonical_and_complete(tmp_path: Path) -> None:
 
 
 def test_nobody_can_read_it(tmp_path: Path) -> None:
+    """Without recipients nothing is begun, and the hint says what to run."""
     repository = ArchiveRepository(tmp_path / "backups", ())
     with pytest.raises(BackupError, match="nobody could read it") as caught:
         repository.write(stage(tmp_path))
@@ -147,6 +150,7 @@ def read_all(repository: ArchiveRepository, key: object) -> None:
 
 
 def test_without_encryption(tmp_path: Path) -> None:
+    """The archive is a plain frame of zstd, opened without an identity."""
     repository = ArchiveRepository(tmp_path / "backups", None)
     head = repository.write(stage(tmp_path)).snapshot
     assert (head.encrypt, head.archive, head.recipients) == ("none", "s1.tar.zst", 0)
@@ -155,6 +159,7 @@ def test_without_encryption(tmp_path: Path) -> None:
 
 
 def test_two_writers(tmp_path: Path) -> None:
+    """The second is told; the first goes on, also with writes within its block."""
     _key, recipient = identity()
     staged = stage(tmp_path)
     one, two = (ArchiveRepository(tmp_path / "backups", (recipient,)) for _ in range(2))
@@ -167,6 +172,7 @@ def test_two_writers(tmp_path: Path) -> None:
 
 
 def test_room_is_asked_for_first(tmp_path: Path) -> None:
+    """Needed and free bytes are in the error, and nothing was written."""
     _key, recipient = identity()
     repository = ArchiveRepository(tmp_path / "backups", (recipient,))
     with pytest.raises(BackupError, match="are free where snapshots are") as caught:
@@ -177,6 +183,7 @@ def test_room_is_asked_for_first(tmp_path: Path) -> None:
 
 
 def test_a_device_is_refused(tmp_path: Path) -> None:
+    """By its name, with nothing left behind."""
     _key, recipient = identity()
     repository = ArchiveRepository(tmp_path / "backups", (recipient,))
     staged = stage(tmp_path)
@@ -200,6 +207,7 @@ def test_the_bound_of_the_size_holds(tmp_path: Path) -> None:
 
 
 def test_ids_are_not_used_twice(tmp_path: Path) -> None:
+    """Nor one that would be a path."""
     _key, recipient = identity()
     repository = filled(tmp_path, recipient, 1)
     with pytest.raises(BackupError, match="there is one already"):

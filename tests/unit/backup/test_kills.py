@@ -164,6 +164,7 @@ def test_a_read_only_disk(small_disk: Path, tmp_path: Path) -> None:
 
 
 def test_a_folder_that_is_a_file(tmp_path: Path) -> None:
+    """Exit 3 with a reason, no traceback."""
     (tmp_path / "backups").write_bytes(b"")
     with pytest.raises(BackupError) as caught:
         subject(tmp_path / "backups").write(stage(tmp_path / "staged"))

@@ -81,6 +81,7 @@ def test_an_archive_that_they_made_verifies(tmp_path: Path) -> None:
     ],
 )
 def test_one_that_says_something_else_does_not(tmp_path: Path, change: str, named: str) -> None:
+    """Each difference to the head is named."""
     key, recipient = identity()
     repository = ArchiveRepository(tmp_path / "backups", (recipient,))
     head = repository.write(stage(tmp_path, cut_at(1))).snapshot

@@ -75,6 +75,7 @@ def test_faults_are_named(tmp_path: Path) -> None:
 
 
 def test_wrong_password_and_no_program(tmp_path: Path) -> None:
+    """What restic says becomes a sentence of ours."""
     repository = made(tmp_path)
     repository.write(stage(tmp_path / "staged", cut_at(1)))
     (tmp_path / "password").write_text("wrong\n")

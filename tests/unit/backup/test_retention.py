@@ -80,6 +80,7 @@ def test_the_clock_went_back(tmp_path: Path) -> None:
 
 
 def test_not_before_the_new_one_was_verified(tmp_path: Path) -> None:
+    """Another id than that of the newest removes nothing; a dry run needs none."""
     repository = filled(tmp_path, identity()[1], 3)
     now = AT + timedelta(days=9)
     with pytest.raises(BackupError, match="s3 was not verified"):

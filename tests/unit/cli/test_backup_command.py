@@ -89,6 +89,7 @@ def test_init_with_recipients(folder: Path) -> None:
 
 
 def test_init_changes_nothing_it_does_not_understand(folder: Path) -> None:
+    """The line to write is in the hint."""
     text = MANIFEST + "backup.keep = 3\n"
     text = f"backup.keep = 3\n{MANIFEST}"
     (folder / "agentbox.toml").write_text(text)
@@ -99,6 +100,7 @@ def test_init_changes_nothing_it_does_not_understand(folder: Path) -> None:
 
 
 def test_list_show_and_verify(folder: Path, repository: Path) -> None:
+    """Of a folder, without a box."""
     at = ("--repository", str(repository))
     rows = json.loads(agentbox(folder, "--json", "backup", "list", *at).stdout)
     assert [row["id"] for row in rows] == ["s2", "s1"]
@@ -110,6 +112,7 @@ def test_list_show_and_verify(folder: Path, repository: Path) -> None:
 
 
 def test_a_damaged_file_is_named(folder: Path) -> None:
+    """By every verb that would use it."""
     filled(folder, RECIPIENT, 2)
     path = folder / "backups/s1.tar.zst.age"
     data = bytearray(path.read_bytes())
@@ -127,6 +130,7 @@ def test_a_damaged_file_is_named(folder: Path) -> None:
 
 
 def test_an_exported_archive_is_the_stored_one(folder: Path, repository: Path) -> None:
+    """Byte for byte."""
     agentbox(folder, "backup", "export", "s1", "--out", "copy.age", "--repository", str(repository))
     assert (folder / "copy.age").read_bytes() == (repository / "s1.tar.zst.age").read_bytes()
 
@@ -191,6 +195,7 @@ def sound_stage(folder: Path) -> Path:
 
 
 def test_deep_of_a_sound_snapshot(folder: Path) -> None:
+    """Exit 0 and one line."""
     assert deep(folder, sound_stage(folder), 0) == "sound: s1\n"
 
 
@@ -205,6 +210,7 @@ def test_deep_names_a_damaged_store(folder: Path) -> None:
 
 
 def test_a_number_of_recipients_is_told(folder: Path) -> None:
+    """To who gives no identity."""
     _other, second = identity()
     repository = ArchiveRepository(folder / "backups", (RECIPIENT, second))
     repository.write(stage(folder / "staged", cut_at(1)))
@@ -213,6 +219,7 @@ def test_a_number_of_recipients_is_told(folder: Path) -> None:
 
 
 def test_a_folder_that_is_not_there(folder: Path) -> None:
+    """Exit 2 with its name."""
     done = agentbox(folder, "backup", "list", "--repository", "nowhere", code=2)
     assert "nowhere" in done.stderr
     assert io.StringIO(done.stderr).readline().startswith("agentbox: cannot read the repository")
