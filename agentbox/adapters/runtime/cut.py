@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import apsw
 
@@ -45,6 +45,17 @@ class SlotCut(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+@runtime_checkable
+class JournalPart(SlotCut, Protocol):
+    """The journal. `last_seq` is that of the record of the cut, set before `begin`; `epoch` is
+    known from `prepare` on, `bytes` (the length of what was staged) from `stage` on.
+    """
+
+    last_seq: int
+    epoch: int
+    bytes: int
 
 
 class SqliteCut:

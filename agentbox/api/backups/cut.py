@@ -12,10 +12,8 @@ import apsw
 import structlog
 
 from agentbox import __version__
-from agentbox.adapters.events.journal.cut import JournalCut
-from agentbox.adapters.events.journal.epoch import read_epoch
 from agentbox.adapters.runtime.adapter import SLOTS, SlotName
-from agentbox.adapters.runtime.cut import SlotCut
+from agentbox.adapters.runtime.cut import JournalPart, SlotCut
 from agentbox.adapters.runtime.slots import Slots
 from agentbox.adapters.runtime.write_gate import WritesUnderWay
 from agentbox.api.backups.parts import store_paths
@@ -123,8 +121,6 @@ class Cutter:
                 raise to_adapter_error(error, path.name, "", "") from error
         for part in cut.slots.values():
             part.prepare()
-        if "events" in cut.slots:
-            cut.epoch = read_epoch(self._paths.slot("events"))
 
     async def _begin(self, cut: OpenCut) -> None:
         """The journal is last: an outbox that is behind it sends what a sink drops, while the other
@@ -143,7 +139,8 @@ class Cutter:
         data = {"id": cut.id, "tag": cut.tag, "release": __version__}
         (event,) = await self._slots.events.append([NewEvent(type=EVENT, data=data)])
         cut.seq = event.seq
-        if isinstance(journal, JournalCut):
+        if isinstance(journal, JournalPart):
+            cut.epoch = journal.epoch
             journal.last_seq = event.seq
             await _in_thread(journal.begin)
 

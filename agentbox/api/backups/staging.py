@@ -9,7 +9,7 @@ from typing import Final
 import apsw
 
 from agentbox import __version__
-from agentbox.adapters.events.journal.cut import JournalCut
+from agentbox.adapters.runtime.cut import JournalPart
 from agentbox.api.backups.cut import OpenCut
 from agentbox.api.backups.parts import Tree, box_files
 from agentbox.contracts.backups import CUT_FILE, Cut
@@ -76,7 +76,7 @@ def stage(
         time=cut.time,
         tag=cut.tag,
         seq=cut.seq,
-        journal_bytes=journal.bytes if isinstance(journal, JournalCut) else 0,
+        journal_bytes=journal.bytes if isinstance(journal, JournalPart) else 0,
         epoch=cut.epoch,
         box=cut.plan.name,
         release=__version__,

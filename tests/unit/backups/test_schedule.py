@@ -31,6 +31,7 @@ SUNDAY = datetime(2026, 3, 1, 12, 30, 20, tzinfo=UTC)  # 1 March 2026
     ],
 )
 def test_the_next_time(schedule: str, expected: str) -> None:
+    """The first minute after the moment, never the moment's own."""
     found = next_after(schedule, SUNDAY)
     assert found is not None
     assert f"{found:%Y-%m-%dT%H:%M}" == expected
@@ -38,16 +39,19 @@ def test_the_next_time(schedule: str, expected: str) -> None:
 
 
 def test_a_day_that_never_comes_is_never_due() -> None:
+    """30 February."""
     assert next_after("0 0 30 2 *", SUNDAY) is None
 
 
 def test_a_time_in_another_zone_is_that_of_utc() -> None:
+    """The zone of the machine does not matter."""
     local = SUNDAY.astimezone(tz=None)
     assert next_after("0 3 * * *", local) == next_after("0 3 * * *", SUNDAY)
 
 
 @pytest.mark.parametrize("text", ["@daily", "0 3 * *", "60 * * * *", "0 24 * * *", "0 3 * * 7", "0  3 * * *", "a b c d e"])  # fmt: skip
 def test_the_manifest_refuses_what_would_not_be_understood(text: str) -> None:
+    """Names, seconds, numbers out of range; lists, ranges and steps pass."""
     (pattern,) = (mark for mark in Cron.__metadata__ if isinstance(mark, Pattern))
     assert not pattern.allows(text)
     assert compiled(pattern.text).search("*/5 0-6 1,15 * 1-5")
@@ -71,6 +75,7 @@ def test_a_clock_that_was_wrong_does_not_stop_the_schedule() -> None:
 
 
 def test_without_a_schedule_nothing_is_due() -> None:
+    """Nor before it was first seen."""
     assert due_at("", SUNDAY, SUNDAY) is None
     assert due_at("0 3 * * *", None, SUNDAY) is None
 

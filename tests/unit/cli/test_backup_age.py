@@ -36,4 +36,5 @@ VERIFIED = row("created", HOURS, verified_at=clock.to_wire(NOW))
     ],
 )
 def test_the_line(items: list[dict[str, Any]], text: str) -> None:
+    """The newest that is there, and what came after it."""
     assert last_backup(items, NOW) == text

@@ -6,6 +6,7 @@ from pathlib import Path
 import apsw
 
 from agentbox.adapters.events.journal.epoch import FILE as EPOCH
+from agentbox.adapters.events.journal.epoch import read_epoch
 from agentbox.adapters.events.journal.open_journal import OpenJournal
 from agentbox.adapters.events.journal.segments import (
     ANCHOR,
@@ -29,7 +30,7 @@ class JournalCut:
 
     def __init__(self, journal: OpenJournal, directory: Path, impl: str) -> None:
         self.last_seq = -1
-        self.bytes = 0
+        self.epoch = self.bytes = 0
         self._journal, self._directory, self._impl = journal, directory, impl
         self._delivery: StoreSnapshot | None = None
         self._reading = ExitStack()
@@ -37,6 +38,7 @@ class JournalCut:
 
     def prepare(self) -> None:
         self._reading.enter_context(self._journal.writer.readers.reading())
+        self.epoch = read_epoch(self._directory)
         path = self._directory / "delivery.db"
         if path.exists():
             try:

@@ -51,11 +51,22 @@ class PodsCut(SqliteCut):
                     changed.append(f"{_FOLDER}/{row.path}")
         except apsw.Error as error:
             raise self._error(error) from error
+        self._stage_containers(objects, stop)
         return StagedPart(stores=part.stores, count=part.count, changed=tuple(changed))
 
     def close(self) -> None:
         super().close()
         self._holding.close()
+
+    def _stage_containers(self, objects: Path, stop: Stop) -> None:
+        """Containers are folders without a row: those that are there now, empty ones too."""
+        root = self._store.tree.root
+        for folder, names, _ in os.walk(root):
+            stop()
+            below = objects / Path(folder).relative_to(root)
+            for name in names:
+                if not Path(folder, name).is_symlink():
+                    (below / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _stage_body(self, row: ObjectRow, path: PodPath, target: Path) -> bool:
         """Returns whether the body is that of the row. A file that was edited by hand is copied as
