@@ -4,12 +4,13 @@ line).
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
 
 import anyio
 import mcp_types as types
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
-from mcp.shared.message import SessionMessage
+from mcp.shared.message import ClientMessageMetadata, SessionMessage
 
 from agentbox.contracts.agent_host.port import AgentHost
 from agentbox.core.slot_errors import AdapterError
@@ -26,7 +27,8 @@ class ExecTransport:
     """`n` is the program's number in its sandbox; a line of more than `max_line` bytes, or much
     that nobody asked for, ends the connection. `ended` is set when nothing more will be received;
     `reason` says why then. `stderr` has the end of what the program wrote there. `first` is sent
-    before the first message."""
+    before the first message. `with_headers`: each line to the program is `{message, headers}`, the
+    latter for a transport over HTTP."""
 
     def __init__(
         self,
@@ -37,10 +39,12 @@ class ExecTransport:
         ended: asyncio.Event,
         *,
         first: bytes = b"",
+        with_headers: bool = False,
     ) -> None:
         self._host, self._sandbox_id, self._n, self._max_line = host, sandbox_id, n, max_line
         self.reason, self.stderr = "", b""
         self._ended, self._unasked, self._messages, self._first = ended, 0, 0, first
+        self._with_headers = with_headers
 
     @contextlib.asynccontextmanager
     async def open(
@@ -102,6 +106,13 @@ class ExecTransport:
             self._ended.set()
             to_session.close()
 
+    def _line(self, sent: SessionMessage) -> str:
+        """One message to the program, without the end of the line."""
+        text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+        if not self._with_headers:
+            return text
+        return f'{{"message": {text}, "headers": {json.dumps(_headers(sent))}}}'
+
     async def _write(
         self,
         from_session: MemoryObjectReceiveStream[SessionMessage],
@@ -109,7 +120,7 @@ class ExecTransport:
     ) -> None:
         try:
             async for sent in from_session:
-                text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
+                text = self._line(sent)
                 data, self._first = self._first + text.encode() + b"\n", b""
                 self._unasked = self._messages = 0
                 for start in range(0, len(data), _STDIN_PART):
@@ -123,6 +134,12 @@ class ExecTransport:
             self.reason = self.reason or error.message
             self._ended.set()
             to_session.close()
+
+
+def _headers(sent: SessionMessage) -> dict[str, str]:
+    """What the SDK wants a transport over HTTP to send with a message."""
+    found = sent.metadata
+    return dict((found.headers or {}) if isinstance(found, ClientMessageMetadata) else {})
 
 
 def _parse(line: bytes) -> Received:

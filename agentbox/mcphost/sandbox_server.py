@@ -55,13 +55,15 @@ class SandboxServer:
                 server=self._name,
             ) from error
         try:
+            is_http = self._row.transport == "http"
             self._pipes = ExecTransport(
                 self._host,
                 sandbox_id,
                 n,
                 _max_line(self._row),
                 self.ended,
-                first=_bridge_config(self._row) if self._row.transport == "http" else b"",
+                first=_bridge_config(self._row) if is_http else b"",
+                with_headers=is_http,
             )
             async with self._pipes.open() as streams:
                 yield streams

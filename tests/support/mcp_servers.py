@@ -175,3 +175,58 @@ def multiply(a: int, b: int) -> int:
 server.run("stdio")
 """
 """A server of the official SDK; `paths` is where Python finds it."""
+
+EVERYTHING: Final = """
+import sys
+sys.path[:0] = {paths!r}
+from mcp.server import MCPServer
+from mcp_types import (AudioContent, CallToolResult, EmbeddedResource, ImageContent,
+                       TextContent, TextResourceContents)
+server = MCPServer("everything", version="1")
+PIXEL = ("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5"
+         "ErkJggg==")
+WAVE = "UklGRiQAAABXQVZFZm10IBAAAAABAAEAQB8AAIA+AAACABAAZGF0YQAAAAA="
+TEXT = TextContent(type="text", text="This is a simple text response for testing.")
+IMAGE = ImageContent(type="image", data=PIXEL, mime_type="image/png")
+def resource(name, kind, text):
+    contents = TextResourceContents(uri="test://" + name, mime_type=kind, text=text)
+    return EmbeddedResource(type="resource", resource=contents)
+RESULTS = dict(
+    test_simple_text=[TEXT],
+    test_image_content=[IMAGE],
+    test_audio_content=[AudioContent(type="audio", data=WAVE, mime_type="audio/wav")],
+    test_embedded_resource=[resource("embedded-resource", "text/plain", "An embedded resource.")],
+    test_multiple_content_types=[
+        TEXT, IMAGE, resource("mixed-content-resource", "application/json", "[1]")],
+    test_error_handling=[TextContent(type="text", text="This tool always fails.")],
+)
+def add(name, content):
+    def call() -> CallToolResult:
+        return CallToolResult(content=content, is_error=name == "test_error_handling")
+    server.add_tool(call, name=name, description="Of the suite.", structured_output=False)
+for name, content in RESULTS.items():
+    add(name, content)
+server.run("stdio")
+"""
+"""A server of the official SDK with tools that the conformance suite calls; `paths` as above."""
+
+SCHEMAS: Final = (
+    _HEAD
+    + """
+address = {"$anchor": "addressDef", "type": "object",
+           "properties": {"street": {"type": "string"}, "city": {"type": "string"}}}
+words = {name: {"type": "string"} for name in ("name", "phone", "email")}
+tools = [{"name": "json_schema_2020_12_tool", "description": "Has a schema of every kind.",
+  "inputSchema": {
+    "$schema": "https://json-schema.org/draft/2020-12/schema", "type": "object",
+    "$defs": {"address": address},
+    "properties": {**words, "address": {"$ref": "#/$defs/address"},
+                   "contactMethod": {"type": "string", "enum": ["phone", "email"]}},
+    "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
+    "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
+    "then": {"required": ["phone"]}, "else": {"required": ["email"]},
+    "additionalProperties": False}}]
+serve(tools, lambda name, arguments: text("ok"))
+"""
+)
+"""Has the tool of the conformance suite whose schema must arrive as it is."""

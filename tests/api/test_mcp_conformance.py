@@ -1,0 +1,129 @@
+"""The public conformance suite at both sides of mcp-host: its client scenarios at a server of the suite that an agent
+calls, and its server scenarios at a server of the official SDK behind the gateway."""
+
+import os
+import subprocess
+import sys
+import sysconfig
+from collections.abc import Iterator
+from pathlib import Path
+
+import npm_tools
+import pytest
+from support import mcp_conformance_client
+from support.mcp_box import McpBox
+from support.mcp_conformance import Forwarder, failed_checks, forwarding
+from support.mcp_servers import EVERYTHING, SCHEMAS
+
+SUITE = (
+    str(npm_tools.NODE),
+    str(npm_tools.MODULES / "@modelcontextprotocol/conformance/dist/index.js"),
+)
+PURELIB = sysconfig.get_path("purelib")
+STATELESS, HANDSHAKE = "2026-07-28", "2025-11-25"
+CLIENT = (
+    "initialize",
+    "tools_call",
+    "request-metadata",
+    "http-standard-headers",
+    "http-custom-headers",
+    "http-invalid-tool-headers",
+    "json-schema-ref-no-deref",
+    "json-schema-2020-12-preservation",
+    "sse-retry",
+)
+SERVER = (
+    "tools-list",
+    "tools-call-simple-text",
+    "tools-call-image",
+    "tools-call-audio",
+    "tools-call-embedded-resource",
+    "tools-call-mixed-content",
+    "tools-call-error",
+)
+ROWS = tuple(scenario.replace("_", "-") for scenario in CLIENT)
+MANIFEST = f"""
+[agents.user]
+command = ["sh", "-c", 'echo "$AGENTBOX_TOKEN"; exec sleep 1000']
+mcp = [{", ".join(f'"{row}"' for row in (*ROWS, "everything", "schemas"))}]
+[policies.sdk]
+base = "service"
+fs = [{{ mode = "allow", operations = ["read"], patterns = ["{PURELIB}/**", "{sys.base_prefix}/**"] }}]
+[mcp.servers.everything]
+command = ["{Path(sys.executable).resolve()}", "-I", "-c", '''{EVERYTHING.format(paths=[PURELIB])}''']
+profile = "sdk"
+instance = "shared"
+pin = "first-use"
+[mcp.servers.schemas]
+command = ["/usr/bin/python3", "-c", '''{SCHEMAS}''']
+instance = "shared"
+pin = "first-use"
+[egress]
+allow = ["127.0.0.1:{{port}}"]
+allow_private = ["127.0.0.1:{{port}}"]
+""" + "".join(
+    f"""
+[mcp.servers.{row}]
+transport = "http"
+url = "http://127.0.0.1:{{port}}/{row}"
+pin = "first-use"
+"""
+    for row in ROWS
+)
+
+
+@pytest.fixture(scope="module")
+def forwarder() -> Iterator[Forwarder]:
+    with forwarding() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def mcp(prefix: Path, forwarder: Forwarder) -> Iterator[McpBox]:
+    manifest = MANIFEST.replace("{port}", str(forwarder.server_port))
+    with McpBox(prefix, manifest) as box:
+        yield box
+
+
+@pytest.fixture(scope="module")
+def token(mcp: McpBox) -> str:
+    return mcp.token("user")
+
+
+@pytest.mark.parametrize("scenario", CLIENT)
+def test_client(
+    mcp: McpBox, token: str, forwarder: Forwarder, scenario: str, tmp_path: Path
+) -> None:
+    """An agent lists and calls the tools of the suite's server, through gateway, mcp-host, bridge and proxy."""
+    environment = {
+        **os.environ,
+        "AGENT_TOKEN": token,
+        "GATEWAY": f"http://127.0.0.1:{mcp.port}",
+        "FORWARDER": f"http://127.0.0.1:{forwarder.server_port}",
+    }
+    command = f"{sys.executable} {mcp_conformance_client.__file__}"
+    npm_tools.install()
+    words = [*SUITE, "client", "--command", command, "--scenario", scenario]
+    assert failed_checks(words, tmp_path, environment) == set()
+
+
+@pytest.fixture(scope="module")
+def address(mcp: McpBox, token: str) -> Iterator[str]:
+    """The gateway behind a proxy that adds the token, which the suite cannot send."""
+    npm_tools.install()
+    for server in ("everything", "schemas"):
+        assert mcp.test(server).state == "running"  # the suite's time does not begin with its start
+    words = [str(npm_tools.NODE), str(npm_tools.HERE / "bearer_proxy.mjs"), str(mcp.port), token]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as proxy:
+        assert proxy.stdout is not None
+        yield f"http://127.0.0.1:{int(proxy.stdout.readline())}/mcp"
+        proxy.terminate()
+
+
+@pytest.mark.parametrize("revision", [STATELESS, HANDSHAKE])
+@pytest.mark.parametrize("scenario", [*SERVER, "json-schema-2020-12"])
+def test_server(address: str, scenario: str, revision: str, tmp_path: Path) -> None:
+    """Results of a server pass the gateway as they are, in both eras."""
+    name = "schemas" if scenario.startswith("json") else "everything"
+    words = [*SUITE, "server", "--url", f"{address}/{name}", "--scenario", scenario]
+    assert failed_checks([*words, "--spec-version", revision], tmp_path) == set()
