@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -26,6 +27,12 @@ SUPPORT = tracked("testkit/**.py", "tests/support/**.py")
 SOURCES = tracked("agentbox/**.py", "agentbox/*.py") + SUPPORT
 TESTS = [path for path in tracked("tests/**.py") if path not in SUPPORT]
 TOOLS = tracked("tools/**.py", "tools/*.py")
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    """Several checks read each source."""
+    return ast.parse(path.read_text())
 
 
 def name_of(path: Path) -> str:
@@ -86,7 +93,7 @@ def test_only_settings_reads_the_environment(path: Path) -> None:
         assert not re.search(r"\bos\.(environb?|getenvb?|putenv|unsetenv)\b", path.read_text())
         imported = {
             name.name
-            for node in ast.walk(ast.parse(path.read_text()))
+            for node in ast.walk(parsed(path))
             if isinstance(node, ast.ImportFrom) and node.module == "os"
             for name in node.names
         }
@@ -98,7 +105,7 @@ def test_package_files_only_re_export(path: Path) -> None:
     """`__init__.py` holds a docstring, imports and `__all__`, and no code."""
     allowed = (ast.Import, ast.ImportFrom, ast.Expr, ast.Assign, ast.AnnAssign, ast.If)
     lazy = {"__getattr__", "__dir__"}
-    for node in ast.parse(path.read_text()).body:
+    for node in parsed(path).body:
         assert isinstance(node, allowed) or (
             isinstance(node, ast.FunctionDef) and node.name in lazy
         ), f"line {node.lineno}"
@@ -107,7 +114,7 @@ def test_package_files_only_re_export(path: Path) -> None:
 @each(SOURCES + TOOLS)
 def test_no_failure_is_hidden(path: Path) -> None:
     """No bare `except`, no `except Exception: pass`, no `suppress(Exception)`, no `NotImplementedError` as a stub."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.ExceptHandler):
             assert node.type is not None, f"line {node.lineno}: bare except"
             assert not (
@@ -138,7 +145,7 @@ def test_no_shell_line_swallows_a_failure(path: Path) -> None:
 @each(TESTS)
 def test_tests_state_claims(path: Path) -> None:
     """Every test has a docstring, none asserts a constant, and `time.sleep` stands in loops that wait for a condition only."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
     waiting = {
         id(node)
         for loop in ast.walk(tree)

@@ -12,8 +12,8 @@ from support.shared_environment import share_environment
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import CHECKOUT, HostPaths
 from agentbox.core.progress import NullProgress
+from agentbox.host.image.archive import BuildResult
 from agentbox.host.image.flake_reference import copy_sources, flake_reference
-from agentbox.host.image.nix import run_nix
 from agentbox.host.image.nix_build import build
 from agentbox.host.packages.lock_inputs import host_system
 from agentbox.host.packages.store.fetch import fetch_all
@@ -41,6 +41,12 @@ def flake() -> Iterator[str]:
     fetch_all(parse_lock(LOCK), cache=HostPaths.for_this_user().cache, progress=NullProgress())
     with flake_reference(CHECKOUT, CHECKOUT / "agentbox.toml", LOCK) as reference:
         yield reference
+
+
+@pytest.fixture(scope="module")
+def built(flake: str, tmp_path_factory: pytest.TempPathFactory) -> BuildResult:
+    """The image of this checkout."""
+    return build(CHECKOUT, out_link=tmp_path_factory.mktemp("built") / "image")
 
 
 def test_the_lock_of_the_flake_is_kept(flake: str) -> None:
@@ -130,18 +136,16 @@ def test_what_needs_nixpkgs_says_so(flake: str) -> None:
     assert "the package source nixpkgs comes later" in refused.stderr
 
 
-def test_an_unchanged_build_builds_nothing(flake: str, tmp_path: Path) -> None:
+def test_an_unchanged_build_builds_nothing(built: BuildResult, tmp_path: Path) -> None:
     """The second build of the same inputs produces the same archive and no derivation."""
-    first = build(CHECKOUT, out_link=tmp_path / "image")
     again = build(CHECKOUT, out_link=tmp_path / "image")
     assert again.built == ()
-    assert (again.image_id, again.path) == (first.image_id, first.path)
+    assert (again.image_id, again.path) == (built.image_id, built.path)
     assert (tmp_path / "image").is_symlink()
 
 
-def test_a_change_of_the_package_rebuilds_one_layer(flake: str, tmp_path: Path) -> None:
+def test_a_change_of_the_package_rebuilds_one_layer(built: BuildResult, tmp_path: Path) -> None:
     """One line in a module: tree and layer `app` and the archive are built, and nothing else."""
-    before = build(CHECKOUT, out_link=tmp_path / "before")
     copy = tmp_path / "copy"
     copy_sources(CHECKOUT, copy)
     module = copy / "agentbox/core/clock.py"
@@ -150,7 +154,7 @@ def test_a_change_of_the_package_rebuilds_one_layer(flake: str, tmp_path: Path) 
     assert set(after.built) == {"tree-app", "layer-app", after.path.name[33:]}
     changed = [
         one.name
-        for one, two in zip(before.layers, after.layers, strict=True)
+        for one, two in zip(built.layers, after.layers, strict=True)
         if one.digest != two.digest
     ]
     assert changed == ["app"]
@@ -180,11 +184,10 @@ def test_a_manifest_with_errors_does_not_become_an_image(tmp_path: Path) -> None
     assert "api.port" in refused.value.message
 
 
-def test_two_builds_at_once_agree(flake: str, tmp_path: Path) -> None:
+def test_two_builds_at_once_agree(built: BuildResult, tmp_path: Path) -> None:
     """Neither disturbs the other, whichever of them is built already."""
     from concurrent.futures import ThreadPoolExecutor
 
-    run_nix(["build", f"{flake}#packages.{SYSTEM}.image", "--no-link"])
     with ThreadPoolExecutor(2) as pool:
         made = list(pool.map(lambda n: build(CHECKOUT, out_link=tmp_path / n), ("one", "two")))
-    assert made[0].image_id == made[1].image_id
+    assert made[0].image_id == made[1].image_id == built.image_id

@@ -10,33 +10,41 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from harness.checkout import Checkout
+from harness.checkout import Checkout, unlocked
 from harness.mirror import Deb, Mirror, Wheel
-from harness.mirrored_packages import DEBS, WHEELS
+from harness.mirrored_packages import DEBS, WHEELS, relock_bytes, serving
 
 from agentbox.host.packages.store.nix_store import flat_path
+from agentbox.plan.lockfile.model import Lock
 from agentbox.plan.lockfile.reader import parse_lock
+from agentbox.plan.lockfile.writer import serialize_lock
 
 
 @pytest.fixture
 def mirror(tmp_path: Path) -> Iterator[Mirror]:
-    with Mirror(tmp_path / "mirror") as mirror:
-        mirror.publish_debs(DEBS)
-        mirror.publish_wheels(WHEELS)
+    with serving(tmp_path) as mirror:
         yield mirror
 
 
 @pytest.fixture
 def checkout(tmp_path: Path, mirror: Mirror) -> Checkout:
-    """A checkout with the packages git, python3, uvicorn and installer."""
-    made = Checkout(tmp_path, mirror)
-    made.want(core=["git", "python3"], build=["python3"], runtime=["uvicorn"], pypi=["installer"])
-    return made
+    return unlocked(tmp_path, mirror)
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lock, Path]:
+    """What `lock` writes for such a checkout, and the mirror's folder."""
+    folder = tmp_path_factory.mktemp("first")
+    with serving(folder) as mirror:
+        made = unlocked(folder, mirror)
+        made.run("lock")
+        return parse_lock(made.lock), mirror.folder
 
 
 @pytest.fixture
-def locked(checkout: Checkout) -> Checkout:
-    checkout.run("lock")
+def locked(checkout: Checkout, mirror: Mirror, first: tuple[Lock, Path]) -> Checkout:
+    """With the lock that `lock` writes: ten seconds of a CPU, so that each test does not run it."""
+    checkout.lock.write_bytes(serialize_lock(relock_bytes(*first, mirror.folder)))
     return checkout
 
 
@@ -45,11 +53,14 @@ def moved_mirror(mirror: Mirror) -> None:
     mirror.publish_debs([Deb("git", "1:2.47.3-1", depends="libc6, perl"), *DEBS[1:]])
 
 
-def test_rc_030_lock_holds_the_closure(checkout: Checkout, mirror: Mirror) -> None:
+def test_rc_030_lock_holds_the_closure(
+    checkout: Checkout, mirror: Mirror, first: tuple[Lock, Path]
+) -> None:
     """`lock` writes the closure of both sources with the requesters, under the target's markers,
-    and no host name."""
+    and no host name. The other tests are given the same, byte for byte."""
     said = checkout.run("lock")
     lock = parse_lock(checkout.lock)
+    assert checkout.lock.read_bytes() == serialize_lock(relock_bytes(*first, mirror.folder))
     assert {row.name: row.features for row in lock.debian["amd64"]} == {
         "git": ("core",),
         "libc6": ("build", "core"),

@@ -6,7 +6,6 @@ import contextlib
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -29,6 +28,7 @@ from agentbox.plan.model import (
     SlotPlan,
 )
 from support import plans, tables
+from support.forked_program import ForkedProgram
 
 MIB = 1 << 20
 _START_SECONDS = 20.0
@@ -120,7 +120,7 @@ class AgentHostBox:
     ) -> None:
         self.paths = Paths(prefix)
         self._scale, self._options = scale, ProcessOptions(**(options or {}))
-        self._process: subprocess.Popen[bytes] | None = None
+        self._process: ForkedProgram | None = None
         for directory in (
             self.paths.share,
             self.paths.run,
@@ -145,9 +145,13 @@ class AgentHostBox:
         )
 
     @property
-    def pid(self) -> int:
+    def process(self) -> ForkedProgram:
         assert self._process is not None
-        return self._process.pid
+        return self._process
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
 
     @property
     def running(self) -> bool:
@@ -156,9 +160,7 @@ class AgentHostBox:
     def start(self) -> None:
         """Starts the program and waits until it is ready. Raises RuntimeError with its log."""
         inherited = {
-            name: environment()[name]
-            for name in ("PATH", "HOME", "COVERAGE_PROCESS_START")
-            if name in environment()
+            name: environment()[name] for name in ("PATH", "HOME") if name in environment()
         }
         env = {
             **inherited,
@@ -166,15 +168,7 @@ class AgentHostBox:
             "AGENTBOX_TEST_CLOCK_SCALE": str(self._scale),
         }
         with self.log.open("ab") as out:
-            self._process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "agentbox.agents"],
-                env=env,
-                stdout=out,
-                stderr=out,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                preexec_fn=end_with_parent,
-            )
+            self._process = ForkedProgram("agentbox.agents", env, out)
         deadline = time.monotonic() + _START_SECONDS
         while True:
             note = read_note(self.paths, "agent-host")
@@ -188,9 +182,8 @@ class AgentHostBox:
 
     def kill(self) -> None:
         """Sends SIGKILL, like a crash."""
-        assert self._process is not None
-        os.kill(self._process.pid, signal.SIGKILL)
-        self._process.wait()
+        os.kill(self.process.pid, signal.SIGKILL)
+        self.process.wait()
 
     def stop(self) -> None:
         """Sends SIGTERM, and SIGKILL if the process does not end within 10 s. Idempotent."""

@@ -5,7 +5,6 @@ supervisord, no container.
 import os
 import signal
 import subprocess
-import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +16,8 @@ from agentbox.client import BoxClient, BoxUnreachable
 from agentbox.core.canonical import canonical_json
 from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
 from agentbox.plan.model import Plan, SlotPlan
-from support.agent_host import AgentHostBox, end_with_parent, plan_of
+from support.agent_host import AgentHostBox, plan_of
+from support.forked_program import ForkedProgram
 from support.ports import free_port
 
 TOKEN = "an-admin-token-of-a-test"
@@ -78,7 +78,7 @@ class ApiBox:
         self.paths.api_key.write_text(TOKEN)
         self.log = prefix / "api.log"
         self._scale = scale
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: ForkedProgram | None = None
 
     @property
     def url(self) -> str:
@@ -128,19 +128,12 @@ class ApiBox:
             name: environment()[name] for name in ("PATH", "HOME") if name in environment()
         }
         with self.log.open("ab") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "agentbox.api"],
-                env={
-                    **inherited,
-                    PREFIX_VARIABLE: str(self.paths.prefix),
-                    SCALE_HOOK: str(self._scale),
-                },
-                stdout=out,
-                stderr=out,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                preexec_fn=end_with_parent,
-            )
+            env = {
+                **inherited,
+                PREFIX_VARIABLE: str(self.paths.prefix),
+                SCALE_HOOK: str(self._scale),
+            }
+            self.process = ForkedProgram("agentbox.api", env, out)
         deadline = time.monotonic() + _START_SECONDS
         with self.client() as client:
             while not self._is_ready(client, ("ok", "off") if wait else ("ok", "off", "down")):

@@ -4,8 +4,6 @@ box.
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any, Self
@@ -16,8 +14,8 @@ from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY
 from agentbox.plan.network import gateway_port
-from support.agent_host import end_with_parent
 from support.api_box import api_plan
+from support.forked_program import ForkedProgram
 
 _START_SECONDS = 20.0
 
@@ -35,7 +33,7 @@ class GatewayBox:
             directory.mkdir(parents=True, exist_ok=True)
         self.paths.plan.write_bytes(canonical_json(self.plan.to_json()))
         self.log = prefix / "gateway.log"
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process: ForkedProgram | None = None
 
     def __enter__(self) -> Self:
         self.start()
@@ -55,15 +53,8 @@ class GatewayBox:
             name: environment()[name] for name in ("PATH", "HOME") if name in environment()
         }
         with self.log.open("ab") as out:
-            self.process = subprocess.Popen(
-                [sys.executable, "-I", "-m", "agentbox.gateway"],
-                env={**inherited, PREFIX_VARIABLE: str(self.paths.prefix)},
-                stdout=out,
-                stderr=out,
-                stdin=subprocess.DEVNULL,
-                start_new_session=True,
-                preexec_fn=end_with_parent,
-            )
+            env = {**inherited, PREFIX_VARIABLE: str(self.paths.prefix)}
+            self.process = ForkedProgram("agentbox.gateway", env, out)
         deadline = time.monotonic() + _START_SECONDS
         while (note := read_note(self.paths, GATEWAY)) is None or note.pid != self.pid:
             if self.process.poll() is not None or time.monotonic() > deadline:

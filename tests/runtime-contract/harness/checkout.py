@@ -112,3 +112,10 @@ class Checkout:
             "AGENTBOX_CACHE_DIR": str(self.cache),
             "NO_PROXY": "127.0.0.1",
         }
+
+
+def unlocked(folder: Path, mirror: Mirror) -> Checkout:
+    """A checkout with the packages git, python3, uvicorn and installer."""
+    made = Checkout(folder, mirror)
+    made.want(core=["git", "python3"], build=["python3"], runtime=["uvicorn"], pypi=["installer"])
+    return made

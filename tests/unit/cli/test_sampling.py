@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from scheduling import HeaviestFirst
+from scheduling import _GROUPS, HeaviestFirst
 
 from agentbox.core.paths import CHECKOUT
 
@@ -127,13 +127,31 @@ def test_the_heaviest_file_is_first(monkeypatch: pytest.MonkeyPatch) -> None:
     """By its stored seconds; a file that has none, by its number of tests."""
     monkeypatch.setattr(HeaviestFirst, "_seconds", {"light.py": 1.0, "heavy.py": 9.0})
     scheduler = object.__new__(HeaviestFirst)
+    counts = {"light.py": 90, "heavy.py": 1, "new.py": 20}
     scheduler.workqueue = {
-        "light.py": {},
-        "heavy.py": {},
-        "new.py": dict.fromkeys(map(str, range(20))),
+        file: {f"{file}::test_{n}": False for n in range(count)} for file, count in counts.items()
     }
     assert sorted(scheduler.workqueue, key=scheduler._cost, reverse=True) == [
         "heavy.py",
         "new.py",
         "light.py",
     ]
+
+
+def test_files_that_share_a_server_are_one_unit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Their seconds are added, and one process gets them; the files exist and use the server."""
+    names = (
+        "tests/contract/test_pods_external_solid.py",
+        "tests/contract/test_pods_solid_faults.py",
+    )
+    monkeypatch.setattr(HeaviestFirst, "_seconds", {names[0]: 5.0, names[1]: 3.0})
+    scheduler = object.__new__(HeaviestFirst)
+    scopes = {scheduler._split_scope(f"{name}::test_one") for name in names}
+    assert len(scopes) == 1
+    (scope,) = scopes
+    scheduler.workqueue = {scope: {f"{name}::test_one": False for name in names}}
+    assert scheduler._cost(scope) == 8.0
+    assert scheduler._split_scope("tests/api/test_tasks.py::test_one") == "tests/api/test_tasks.py"
+    for file, group in _GROUPS.items():
+        server = "postgres" if group.endswith("pg") else "solid"
+        assert server in (CHECKOUT / file).read_text(), file
