@@ -17,7 +17,14 @@ from agentbox.host.uninstall.inventory import Inventory
 
 # Left by `apt-get purge` of the packages in Debian 12 and 13: listed by tools/list_host.sh.
 _PACKAGE_DATA: Final = {
-    "docker.io": ("/etc/docker", "/var/lib/docker", "/run/docker", "/run/docker.pid"),
+    "docker.io": (
+        "/etc/docker",
+        "/var/lib/docker",
+        "/run/docker",
+        "/run/docker.pid",
+        "/run/adduser",
+    ),
+    "netbase": ("/etc/hosts",),
     "containerd": ("/var/lib/containerd", "/run/containerd", "/opt/containerd"),
     "nix-bin": ("/nix", "/etc/nix"),
 }
