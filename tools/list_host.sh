@@ -1,8 +1,9 @@
 #!/bin/sh
 # Writes what a host has, to compare two moments: files with mode, owner and SHA-256, packages, users, groups,
 # processes, mounts, network interfaces, rules of the packet filter. Needs only what a minimal Debian has.
-# Usage: list_host.sh OUT [DIRECTORY...], the directories are left out, as are the logs, lists and caches of the
-# package manager and what it notes of itself, and the copies that groupadd and groupdel keep of the former files. A chain of the packet filter without a rule and with the policy
+# Usage: list_host.sh OUT [DIRECTORY...]
+# Left out: those directories; the logs, lists and caches of the package manager and what it notes of itself; the copies
+# of former files that groupadd and groupdel keep. A chain of the packet filter without a rule and with the policy
 # ACCEPT is the same as none.
 set -eu
 export LC_ALL=C
