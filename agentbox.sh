@@ -39,7 +39,7 @@ install_python() {
   exec 9<"$script"; flock 9 # serialises concurrent runs
   if find_python; then return; fi
   say 'installing python3 and python3-venv ...'
-  log=$(mktemp -t agentbox-apt-XXXXXX)
+  log=$(mktemp -t "agentbox-apt-$$-XXXXXX")
   # Completes an interrupted installation first; if that fails, apt reports the reason.
   if ! { as_root dpkg --configure --pending; apt update && note python3 python3-venv && apt --no-install-recommends install python3 python3-venv; } >"$log" 2>&1; then
     say "agentbox: cannot install Python: $({ grep '^E: ' "$log" || cat "$log"; } | tail -n 1)"

@@ -35,6 +35,13 @@ def name_this_command(name: str) -> None:
     os.environ[COMMAND_VARIABLE] = name
 
 
+def temporary_prefix(label: str) -> str:
+    """The prefix of a temporary directory of this command: if the command is killed, `uninstall`
+    knows whose it was."""
+    command = environment().get(COMMAND_VARIABLE, "").replace(":", ".")
+    return f"agentbox-{label}-{command or 'unnamed'}-"
+
+
 def pop_from_environment(name: str) -> str | None:
     """Removes a variable and returns its value, so that no child process inherits it."""
     return os.environ.pop(name, None)
