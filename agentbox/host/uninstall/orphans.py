@@ -2,7 +2,8 @@
 uninstallation has removed.
 
 Each command names itself in `AGENTBOX_COMMAND` of its environment, as `<pid>:<start ticks>`, which
-its programs inherit. A program whose command has ended is an orphan.
+its programs inherit. A program whose command has ended is an orphan. Process ids are those of one
+namespace, so programs in containers are not looked at.
 """
 
 from __future__ import annotations
@@ -61,8 +62,11 @@ def end_orphans(found: list[Orphan]) -> None:
 
 
 def _orphans() -> Iterator[Orphan]:
+    namespace = Path("/proc/self/ns/pid").readlink()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
+            if (entry / "ns/pid").readlink() != namespace:
+                continue  # of a container: its command has an id of another namespace
             variables = dict(
                 row.partition(b"=")[::2] for row in (entry / "environ").read_bytes().split(b"\0")
             )

@@ -3,8 +3,10 @@
 import os
 import subprocess
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+from skipping import machine_lacks
 
 from agentbox.core.paths import COMMAND_VARIABLE
 from agentbox.host.engines.docker.daemon import MARK, start_ticks
@@ -39,3 +41,19 @@ def test_only_programs_of_an_ended_command_are_ended(
     end_orphans(found)
     assert started[0].wait(10) == -15
     assert [process.poll() for process in started[1:]] == [None, None, None]
+
+
+def test_programs_of_another_namespace_are_not_looked_at() -> None:
+    """The id of their command means another process here."""
+    if os.geteuid() != 0:
+        machine_lacks("root, to make a namespace of process ids")
+    argv = ["unshare", "--pid", "--fork", "--kill-child", "sh", "-c", "echo up; exec sleep 600"]
+    env = {**os.environ, COMMAND_VARIABLE: RUNNING}  # of unshare itself; sh gets the one below
+    argv[4:4] = ["env", f"{COMMAND_VARIABLE}={ENDED}"]
+    with subprocess.Popen(argv, env=env, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"up\n"
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        assert len(children) == 1
+        assert int(children[0]) not in {orphan.pid for orphan in find_orphans()}
+        process.kill()
