@@ -9,13 +9,9 @@ umask 022
 
 say() { printf '%s\n' "$*" >&2; }
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
+note() { LC_ALL=C apt-get -s --no-install-recommends install "$@" | sed -n 's/^Inst \([^ ]*\) (.*/\1/p' >>"$here/.venv.packages"; }
 apt() { as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq -y -o DPkg::Lock::Timeout=120 "$@"; }
 usable() { "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
-
-# For `agentbox uninstall --packages`: written before they are installed.
-note_packages() {
-  LC_ALL=C apt-get -s --no-install-recommends install python3 python3-venv | sed -n 's/^Inst \([^ ]*\) (.*/\1/p' >>"$here/.venv.packages"
-}
 
 consented() {
   for word in "$@"; do
@@ -40,13 +36,12 @@ install_python() {
     say '  Run: apt-get install python3 python3-venv   (or give --yes)'
     exit 3
   fi
-  exec 9<"$script"
-  flock 9 # serialises concurrent runs
+  exec 9<"$script"; flock 9 # serialises concurrent runs
   if find_python; then return; fi
   say 'installing python3 and python3-venv ...'
-  log=$(mktemp -t agentbox-apt-XXXXXX)
+  log=$(mktemp -t "agentbox-apt-$$-XXXXXX")
   # Completes an interrupted installation first; if that fails, apt reports the reason.
-  if ! { as_root dpkg --configure --pending; apt update && note_packages && apt --no-install-recommends install python3 python3-venv; } >"$log" 2>&1; then
+  if ! { as_root dpkg --configure --pending; apt update && note python3 python3-venv && apt --no-install-recommends install python3 python3-venv; } >"$log" 2>&1; then
     say "agentbox: cannot install Python: $({ grep '^E: ' "$log" || cat "$log"; } | tail -n 1)"
     say "  See $log for the full output. Fix the cause (network, disk space), then run the command again."
     exit 3

@@ -1,8 +1,9 @@
 #!/bin/sh
 # Writes what a host has, to compare two moments: files with mode, owner and SHA-256, packages, users, groups,
 # processes, mounts, network interfaces, rules of the packet filter. Needs only what a minimal Debian has.
-# Usage: list_host.sh OUT [DIRECTORY...], the directories are left out, as are the logs, lists and caches of the
-# package manager and what it notes of itself. A chain of the packet filter without a rule and with the policy
+# Usage: list_host.sh OUT [DIRECTORY...]
+# Left out: those directories; the logs, lists and caches of the package manager and what it notes of itself; the copies
+# of former files that groupadd and groupdel keep. A chain of the packet filter without a rule and with the policy
 # ACCEPT is the same as none.
 set -eu
 export LC_ALL=C
@@ -12,7 +13,8 @@ skip='/proc /sys /dev /var/log/apt /var/cache/apt /var/lib/apt/lists /var/cache/
 prune() { for directory in $skip "$@" "${out%/*}"; do printf -- '-path %s -prune -o ' "$directory"; done; }
 own='! -path /var/log/dpkg.log ! -path /var/log/alternatives.log ! -path /var/lib/dpkg/*-old
   ! -path /var/lib/dpkg/lock ! -path /var/lib/dpkg/lock-frontend ! -path /var/lib/dpkg/status
-  ! -path /var/lib/apt/extended_states ! -path /var/cache/ldconfig/aux-cache'
+  ! -path /var/lib/apt/extended_states ! -path /var/cache/ldconfig/aux-cache
+  ! -path /etc/group- ! -path /etc/gshadow- ! -path /etc/passwd- ! -path /etc/shadow-'
 set -f
 {
   # shellcheck disable=SC2046,SC2086 # words

@@ -12,6 +12,7 @@ from pathlib import Path
 from agentbox.core.errors import AgentboxError, ExitCode
 
 PREFIX_VARIABLE = "AGENTBOX_PREFIX"
+COMMAND_VARIABLE = "AGENTBOX_COMMAND"
 CHECKOUT = Path(__file__).resolve().parents[2]
 _BOX_ROOTS = (
     "/opt/agentbox",
@@ -27,6 +28,18 @@ _BOX_ROOTS = (
 def environment() -> Mapping[str, str]:
     """The process environment as it is now."""
     return os.environ
+
+
+def name_this_command(name: str) -> None:
+    """Gives programs that this command starts its name: `agentbox.host.uninstall.orphans`."""
+    os.environ[COMMAND_VARIABLE] = name
+
+
+def temporary_prefix(label: str) -> str:
+    """The prefix of a temporary directory of this command: if the command is killed, `uninstall`
+    knows whose it was."""
+    command = environment().get(COMMAND_VARIABLE, "").replace(":", ".")
+    return f"agentbox-{label}-{command or 'unnamed'}-"
 
 
 def pop_from_environment(name: str) -> str | None:

@@ -1,6 +1,7 @@
 """Entry point: table of commands, common flags, conversion of errors to text and exit codes."""
 
 import errno
+import os
 import sys
 from contextlib import suppress
 from importlib import import_module
@@ -11,6 +12,7 @@ import click
 
 from agentbox import __version__
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.paths import name_this_command
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import Output
 from agentbox.host.cli.stdio import discard_unwritten, reopen_closed
@@ -210,6 +212,7 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     traceback."""
     unify_signals()
     reopen_closed()
+    name_this_command(f"{os.getpid()}:{_start_ticks()}")
     argv = sys.argv[1:] if arguments is None else arguments
     out = Output(json="--json" in argv[: _command_index(argv)])
     try:
@@ -234,6 +237,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
             raise
         _exit_with_error(out, _host_error(error, argv))
     sys.exit(result if isinstance(result, int) else ExitCode.DONE)
+
+
+def _start_ticks() -> str:
+    """The kernel's start time of this process, field 22 of proc_pid_stat(5)."""
+    return Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19]
 
 
 def _exit_with_error(out: Output, error: AgentboxError) -> NoReturn:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import temporary_prefix
 from agentbox.host.commits.bundle import MAX_BUNDLE, read_header
 from agentbox.host.commits.host_git import GitRefused, HostGit
 
@@ -104,7 +105,7 @@ class Quarantine:
 @contextmanager
 def open_quarantine(repository: HostGit) -> Iterator[Quarantine]:
     """Removed at the end. Raises AgentboxError."""
-    with tempfile.TemporaryDirectory(prefix="agentbox-commits-") as directory:
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix("commits")) as directory:
         yield Quarantine(Path(directory), repository)
 
 

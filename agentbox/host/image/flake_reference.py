@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.paths import temporary_prefix
 
 OWN_SKILLS = "manifest-skills"
 """Folder of the flake with the skills of `skills.corpus.paths`; nix/generated.nix names it."""
@@ -32,7 +33,7 @@ def flake_reference(
     is_repository = (checkout / ".git").exists()
     if is_repository:
         _refuse_untracked(checkout)
-    with tempfile.TemporaryDirectory(prefix="agentbox-flake-") as scratch:
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix("flake")) as scratch:
         copy = Path(scratch)
         copy_sources(checkout, copy)
         shutil.copyfile(manifest, copy / "agentbox.toml")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.paths import temporary_prefix
 from agentbox.host.engines.command import run
 
 BOOTSTRAP_FILE: Final = ".venv.packages"
@@ -46,7 +47,7 @@ def unneeded(names: Iterable[str]) -> list[str]:
     candidates = set(installed_sizes(names))
     if not candidates:
         return []
-    with tempfile.TemporaryDirectory(prefix="agentbox-marks-") as directory:
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix("marks")) as directory:
         marks = Path(directory) / "extended_states"
         architectures = run(["dpkg", "--print-architecture"], doing="query dpkg").split()
         marks.write_text(

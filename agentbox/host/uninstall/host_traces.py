@@ -16,8 +16,15 @@ from agentbox.host.engines.command import run, succeeds
 from agentbox.host.uninstall.inventory import Inventory
 
 # Left by `apt-get purge` of the packages in Debian 12 and 13: listed by tools/list_host.sh.
-PACKAGE_DATA: Final = {
-    "docker.io": ("/etc/docker", "/var/lib/docker", "/run/docker", "/run/docker.pid"),
+_PACKAGE_DATA: Final = {
+    "docker.io": (
+        "/etc/docker",
+        "/var/lib/docker",
+        "/run/docker",
+        "/run/docker.pid",
+        "/run/adduser",
+    ),
+    "netbase": ("/etc/hosts",),
     "containerd": ("/var/lib/containerd", "/run/containerd", "/opt/containerd"),
     "nix-bin": ("/nix", "/etc/nix"),
 }
@@ -33,19 +40,17 @@ def note_packages(inventory: Inventory, packages: Iterable[str]) -> None:
     names = list(packages)
     inventory.add("package", *names)
     for name in names:
-        inventory.add_absent("package-data", *map(Path, PACKAGE_DATA.get(name, ())))
+        inventory.add_absent("package-data", *map(Path, package_data().get(name, ())))
         inventory.add(
             "group", *(group for group in GROUPS.get(name, ()) if not exists("group", group))
         )
         inventory.add("user", *(user for user in USERS.get(name, ()) if not exists("user", user)))
-    if "nix-bin" in names:
-        inventory.add_absent("package-data", *nix_home())
 
 
-def nix_home() -> list[Path]:
-    """The directories of Nix in the caller's home."""
-    cache = HostPaths.for_this_user().cache.parent
-    return [cache / "nix"]
+def package_data() -> dict[str, tuple[str, ...]]:
+    """By package: what its programs write and its removal leaves, also in the caller's home."""
+    nix_cache = str(HostPaths.for_this_user().cache.parent / "nix")
+    return {**_PACKAGE_DATA, "nix-bin": (*_PACKAGE_DATA["nix-bin"], nix_cache)}
 
 
 def note_daemon(inventory: Inventory) -> None:

@@ -13,7 +13,7 @@ from agentbox.host.uninstall.removal import LastStep
 
 ENVIRONMENT_FILES: Final = (".venv", ".venv.log", ".venv.lock", BOOTSTRAP_FILE)
 _PURGE: Final = """\
-log=$(mktemp -t agentbox-apt-XXXXXX)
+log=$(mktemp -t "agentbox-apt-$$-XXXXXX")
 export DEBIAN_FRONTEND=noninteractive LC_ALL=C
 if ! apt-get -y -o DPkg::Lock::Timeout=300 purge {packages} >"$log" 2>&1; then
   echo "agentbox: cannot remove {packages}: $(grep '^E: ' "$log" || tail -n 1 "$log")" >&2

@@ -79,9 +79,9 @@ def _trace_removals(inventory: Inventory, kept: set[str]) -> list[Removal]:
     """The directories, groups and users of packages that are not kept."""
     removals = []
     noted = set(inventory.names("package-data"))
-    for package, paths in {**host_traces.PACKAGE_DATA, "nix-bin ": _nix_home()}.items():
+    for package, paths in host_traces.package_data().items():
         for name in paths:
-            if package.strip() not in kept and name in noted and os.path.lexists(name):
+            if package not in kept and name in noted and os.path.lexists(name):
                 path = Path(name)
                 removals.append(
                     Removal(
@@ -109,10 +109,6 @@ def _trace_removals(inventory: Inventory, kept: set[str]) -> list[Removal]:
                 if package not in kept and name in known and host_traces.exists(kind, name)
             ]
     return removals
-
-
-def _nix_home() -> tuple[str, ...]:
-    return tuple(map(str, host_traces.nix_home()))
 
 
 def _remove_account(program: str, kind: str, name: str) -> None:

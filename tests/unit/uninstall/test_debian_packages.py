@@ -31,12 +31,14 @@ def test_a_package_that_would_take_another_along_is_refused() -> None:
 
 
 def test_packages_of_the_bootstrap_are_read_from_each_checkout(tmp_path: Path) -> None:
+    """What agentbox.sh noted before there was a Python; a checkout that is gone names none."""
     (tmp_path / debian_packages.BOOTSTRAP_FILE).write_text("python3\npython3-venv\n")
     found = debian_packages.bootstrap_packages([str(tmp_path), str(tmp_path / "gone")])
     assert found == {"python3", "python3-venv"}
 
 
 def test_rules_of_others_stay_in_the_packet_filter() -> None:
+    """docker's chains, and rules that name them or its bridges, go; FORWARD gets its policy back."""
     saved = """\
 *filter
 :INPUT ACCEPT [0:0]

@@ -9,6 +9,7 @@ from agentbox.host.uninstall.removal import LastStep
 
 
 def test_a_thing_is_noted_once_with_the_directories_above_it(tmp_path: Path) -> None:
+    """Only those that did not exist."""
     inventory = Inventory(tmp_path / "local/state/agentbox")
     inventory.add("box", "one", "two")
     inventory.add("box", "one")
@@ -30,6 +31,7 @@ def test_what_exists_is_not_noted(tmp_path: Path) -> None:
 
 
 def test_an_incomplete_line_is_ignored_and_the_next_one_is_read(tmp_path: Path) -> None:
+    """A command may be killed while it writes."""
     inventory = Inventory(tmp_path)
     inventory.add("box", "one")
     with inventory.file.open("ab") as stream:
@@ -39,6 +41,7 @@ def test_an_incomplete_line_is_ignored_and_the_next_one_is_read(tmp_path: Path) 
 
 
 def test_an_unknown_kind_is_ignored(tmp_path: Path) -> None:
+    """So is a line that is not an object."""
     inventory = Inventory(tmp_path)
     inventory.file.write_bytes(b'{"kind": "planet", "name": "Mars"}\n[1]\n')
     assert inventory.items() == []

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.paths import CHECKOUT, Paths
+from agentbox.core.paths import CHECKOUT, Paths, temporary_prefix
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages.image import plan_for
 from agentbox.host.engines.command import run, succeeds
@@ -174,7 +174,7 @@ def _compare_archive(archive: Archive, reference: str) -> VerifyStep:
     """Compares with a file, else with a docker image reference."""
     if Path(reference).is_file():
         return compare_archives(archive, Path(reference))
-    with tempfile.TemporaryDirectory(prefix="agentbox-verify-") as scratch:
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix("verify")) as scratch:
         saved = Path(scratch) / "saved.tar"
         run(
             ["docker", "save", "--output", str(saved), reference],

@@ -20,8 +20,6 @@ from agentbox.host.engines.command import succeeds
 from agentbox.host.engines.docker.daemon_status import is_reachable
 from agentbox.host.engines.interrupts import deferred_interrupts
 from agentbox.host.engines.sudo_user import make_directory
-from agentbox.host.uninstall.host_traces import note_daemon
-from agentbox.host.uninstall.inventory import Inventory
 
 _WAIT_SECONDS = 20.0
 _POLL_SECONDS = 0.1
@@ -29,7 +27,7 @@ _ATTEMPTS = 2
 _TAIL = 20
 _PID_RECORD = "dockerd.json"  # pid and start time of the daemon started by agentbox
 _PID_FILE = Path("/var/run/docker.pid")
-_MARK = "AGENTBOX_DAEMON"  # in the environment of a dockerd that agentbox started: its directory
+MARK = "AGENTBOX_DAEMON"  # in the environment of a dockerd that agentbox started: its directory
 
 
 def is_installed() -> bool:
@@ -83,6 +81,9 @@ def start(directory: Path) -> None:
 
 def _spawn(directory: Path, log: Path) -> subprocess.Popen[bytes]:
     """Starts dockerd detached and records its pid."""
+    from agentbox.host.uninstall.host_traces import note_daemon  # needed for a start only
+    from agentbox.host.uninstall.inventory import Inventory
+
     _remove_stale_pid_file()
     with wrap_os_errors(f"write {log}"):
         note_daemon(Inventory(directory))
@@ -96,7 +97,7 @@ def _spawn(directory: Path, log: Path) -> subprocess.Popen[bytes]:
                 stderr=stream,
                 start_new_session=True,
                 cwd="/",
-                env={**environment(), _MARK: str(directory)},
+                env={**environment(), MARK: str(directory)},
                 preexec_fn=mount_namespace.preexec_function(),
             )
             identity = {"pid": process.pid, "start_ticks": start_ticks(process.pid)}
@@ -141,7 +142,7 @@ def terminate(pid: int, directory: Path) -> None:
 def started_by(directory: Path) -> list[int]:
     """The pids of dockerd that agentbox started with this directory, also without their record:
     a killed `up` may not have written it."""
-    mark = f"{_MARK}={directory}".encode()
+    mark = f"{MARK}={directory}".encode()
     pids = []
     for entry in Path("/proc").glob("[0-9]*"):
         try:

@@ -32,7 +32,6 @@ from agentbox.host.engines.process.privilege_drop import BOX_UID, become_box_use
 from agentbox.host.engines.process.stored_start import store_files, write_stored_files
 from agentbox.host.engines.process.volumes import discard, mount, volume_prefix
 from agentbox.host.engines.state import BoxRecord, BoxState
-from agentbox.host.uninstall.inventory import Inventory
 from agentbox.plan.names import HOME
 
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE")
@@ -70,6 +69,8 @@ class ProcessEngine:
         """Stops what remains of an earlier start, writes the box's files below its root, and
         boots.
         """
+        from agentbox.host.uninstall.inventory import Inventory  # needed for a start only
+
         root = self.root(start)
         if running_pid := leader_pid(root):
             self._stop(running_pid, root, start.plan.resources.stop_seconds)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from agentbox.core.paths import temporary_prefix
 from agentbox.host.packages.errors import FetchError, NoNetworkError, NotServedError
 from agentbox.host.packages.host_command import CommandResult, run
 
@@ -50,7 +51,7 @@ class NpmPacker:
     """
 
     def __init__(self, packages: Sequence[PackageVersion]) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="agentbox-npm-")
+        self._directory = tempfile.TemporaryDirectory(prefix=temporary_prefix("npm"))
         rows = sorted(set(packages))
         batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
         self._batch_of = {package: batch for batch in batches for package in batch}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.core.canonical import file_sha256
+from agentbox.core.paths import temporary_prefix
 from agentbox.core.progress import Progress
 from agentbox.host.packages.errors import FetchError, ResolveError
 from agentbox.host.packages.npm.npm_pack import NpmPacker, failure_reason, run_npm, tarball_name
@@ -158,7 +159,7 @@ def _resolve_with_npm(
         },
         "overrides": _overrides(specs, pinned),
     }
-    with tempfile.TemporaryDirectory(prefix="agentbox-npm-") as directory:
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix("npm")) as directory:
         workdir = Path(directory)
         (workdir / "package.json").write_text(json.dumps(manifest))
         result = run_npm(workdir, "install", "--package-lock-only", "--no-audit", "--no-fund")

@@ -14,6 +14,7 @@ from urllib.parse import unquote, urlsplit
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from agentbox.core.paths import temporary_prefix
 from agentbox.host.packages.errors import ResolveError
 from agentbox.host.packages.host_command import CommandResult, run
 from agentbox.host.packages.python.index import Index
@@ -97,7 +98,7 @@ class _PipFailed(ResolveError):
 def _pip(
     config: PipConfig, target: Target, requirements: Sequence[str], pins: Mapping[str, str]
 ) -> CommandResult:
-    with tempfile.TemporaryDirectory(prefix="agentbox-pip-") as directory:
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix("pip")) as directory:
         constraints = Path(directory) / "constraints.txt"
         constraints.write_text(
             "".join(f"{name}=={version}\n" for name, version in sorted(pins.items()))

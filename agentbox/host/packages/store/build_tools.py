@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from agentbox.core.paths import temporary_prefix
 from agentbox.host.packages.apt.deb import extract
 
 STORE_NAME = "busybox"
@@ -22,7 +23,7 @@ def unpacked_seed(debs: Mapping[str, Path]) -> Iterator[Path]:
     """Yield a temporary directory with the seed, from packages by name. Raises FetchError for
     missing content.
     """
-    with tempfile.TemporaryDirectory(prefix="agentbox-seed-") as directory:
+    with tempfile.TemporaryDirectory(prefix=temporary_prefix("seed")) as directory:
         root = Path(directory) / STORE_NAME
         (root / "bin").mkdir(parents=True)
         for package, (member, name) in PACKAGES.items():

@@ -17,6 +17,7 @@ from agentbox.host.packages.store.fetch import megabytes
 from agentbox.host.uninstall.boxes import box_states
 from agentbox.host.uninstall.inventory import Inventory
 from agentbox.host.uninstall.last_step import last_script
+from agentbox.host.uninstall.orphans import end_orphans, find_orphans
 from agentbox.host.uninstall.plan import Planner
 from agentbox.host.uninstall.removal import UninstallPlan
 
@@ -41,6 +42,8 @@ def command(cli: CliContext, purge: bool, packages: bool, dry_run: bool, yes: bo
     (exit code 1); run the command again to go on.
     """
     inventory = Inventory.for_this_user()
+    if not dry_run and (yes or sys.stdin.isatty()):
+        end_orphans(find_orphans())  # first, for what they make is to be in the plan
     plan = Planner(inventory, purge=purge, packages=packages).plan()
     _print_plan(cli, plan)
     if dry_run:
