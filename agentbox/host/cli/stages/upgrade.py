@@ -57,7 +57,7 @@ def upgrade(
             "previous": old.number,
             "step": PREPARED,
             "at": now(),
-            "trial_seconds": table.trial_seconds,
+            "trial_seconds": cli.timeout or table.trial_seconds,
         }
     )
     with cli.out.stage("stop") as stage:
@@ -79,7 +79,7 @@ def upgrade(
                 engine,
                 record,
                 new.noted,
-                trial_seconds=table.trial_seconds,
+                trial_seconds=cli.timeout or table.trial_seconds,
                 settle_seconds=table.settle_seconds,
             )
             stage.result = f"ready for {table.settle_seconds} s, held"
