@@ -56,12 +56,15 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def box(desk: Desk) -> Desk:
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """A box with one bead."""
-    desk.write(QUICK)
-    desk.up(*UP)
-    assert desk("bead", "create", "kept").code == 0
-    return desk
+    made = Desk(tmp_path_factory.mktemp("upgrades"), "agentbox-e2e-upgrades", 29170)
+    made.down()
+    made.write(QUICK)
+    made.up(*UP)
+    assert made("bead", "create", "kept").code == 0
+    yield made
+    made.down()
 
 
 def generations(box: Desk) -> dict[str, Any]:
@@ -76,7 +79,7 @@ def current(box: Desk) -> dict[str, Any]:
 
 
 def titles(box: Desk) -> list[str]:
-    return [row["title"] for row in box("--json", "bead", "list").json["items"]]
+    return [row["title"] for row in box("--json", "bead", "list").json]
 
 
 def upgrade(box: Desk, release: ReleaseTree, *words: str, step: str = "") -> tuple[int, str]:
