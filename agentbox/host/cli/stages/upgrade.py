@@ -16,6 +16,7 @@ from agentbox.host.cli.stages.going_back import require_startable, stores_of
 from agentbox.host.cli.stages.trial_checks import TrialFailed, check_generation
 from agentbox.host.cli.stages.trial_end import PREPARED, STARTING, go_back, release
 from agentbox.host.engines.base import Engine, StartSpec
+from agentbox.host.engines.readiness import query_ready
 from agentbox.host.engines.reconcile import check
 from agentbox.host.engines.state import BoxRecord
 from agentbox.host.generations.pruning import prune
@@ -48,7 +49,10 @@ def upgrade(
     check(engine, spec, last)
     snapshot = options.backup()
     _wait_for_agents(cli, options.wait_agents)
-    noted: dict[str, Any] = _journal_head(cli)
+    noted: dict[str, Any] = {
+        "degraded": list(query_ready(last.api_url)[1].get("degraded", ())),
+        **_journal_head(cli),
+    }
     new = replace(begin(engine, spec), snapshot=snapshot)
     store.save(new)
     store.set_trial(
