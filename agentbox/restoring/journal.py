@@ -2,28 +2,14 @@
 
 import asyncio
 import time
-from pathlib import Path
-from typing import Final
-
-from prometheus_client import CollectorRegistry
 
 from agentbox.adapters.events.journal.epoch import write_epoch
 from agentbox.adapters.events.journal.verify import verify
-from agentbox.adapters.events.local_jsonl import LocalJsonlEvents
-from agentbox.adapters.runtime import context
-from agentbox.adapters.runtime.adapter import Deps, SlotConfig
-from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.contracts.backups import Cut
 from agentbox.contracts.events import Event, NewEvent
-from agentbox.core.deadline import Deadline
 from agentbox.core.paths import Paths
-from agentbox.manifest.slot_options import JournalOptions
-from agentbox.manifest.types import Size
 from agentbox.restoring.errors import damaged
-
-RESTORED: Final = "journal.restored"
-_OPEN_SECONDS: Final = 600.0
-_ROOM: Final = 4 << 10  # KiB for the record, whatever `adapters.events.max_size` is
+from agentbox.restoring.journal_append import append
 
 
 def check(snapshot: str, paths: Paths, cut: Cut) -> None:
@@ -56,25 +42,7 @@ def continue_as_fork(paths: Paths, box: str, cut: Cut, epoch: int) -> Event:
     directory = paths.slot("events")
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     write_epoch(directory, epoch)
-    event = NewEvent(type=RESTORED, data={"snapshot": cut.id, "seq": cut.seq, "epoch": epoch})
-    return asyncio.run(_append(paths, box, event))
-
-
-async def _append(paths: Paths, box: str, event: NewEvent) -> Event:
-    options = JournalOptions().changed(
-        max_size=Size(f"{(_size(paths.slot('events')) >> 10) + _ROOM}KiB")
+    event = NewEvent(
+        type="journal.restored", data={"snapshot": cut.id, "seq": cut.seq, "epoch": epoch}
     )
-    config = SlotConfig(
-        slot="events", use="local-jsonl", required=True, paths=paths, options=options, box=box
-    )
-    journal = LocalJsonlEvents(config, Deps(metrics=Metrics(CollectorRegistry())))
-    await journal.open(Deadline.after(_OPEN_SECONDS))
-    try:
-        with context.as_caller(context.CORE):
-            return (await journal.append([event]))[0]
-    finally:
-        await journal.close()
-
-
-def _size(directory: Path) -> int:
-    return sum(file.stat().st_size for file in directory.glob("*.jsonl"))
+    return asyncio.run(append(paths, box, event))

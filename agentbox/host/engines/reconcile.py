@@ -91,12 +91,21 @@ def reconcile(
     if action.kind in {"nothing", "apply"} and failed_boot:
         action = RequiredAction("boot", "its boot had failed")
     if action.kind == "nothing" and last is not None:
-        return UpResult(last, "unchanged")
+        return UpResult(_adopt(engine, start, last), "unchanged")
     if last is not None:
         start.state.save_record(replace(last, settled=False))
     record, summary = _perform(engine, start, last, action, apply_live)
     start.state.save_record(record)
     return UpResult(record, summary)
+
+
+def _adopt(engine: Engine, start: StartSpec, last: BoxRecord) -> BoxRecord:
+    """Records the generation of a box that a release without generations started."""
+    if last.generation:
+        return last
+    record = started(engine, start, begin(engine, start).number, last)
+    start.state.save_record(record)
+    return record
 
 
 def _perform(

@@ -179,7 +179,7 @@ def test_a_bound_of_the_size_of_files(sound: Path, tmp_path: Path) -> None:
 
     def bounded() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000))
         with pytest.raises(BackupError, match="cannot be that large"):
             subject(folder).write(sound / "staged/s3")
 

@@ -43,6 +43,7 @@ def check_generation(
     """Waits until the box is ready and compares it with what was noted before the stop. Returns
     the migration of each store. Raises TrialFailed.
     """
+    began = time.monotonic()
     result = wait_until_ready(
         engine,
         record,
@@ -53,6 +54,8 @@ def check_generation(
     )
     if not result.ready:
         raise TrialFailed(failure_reason(result))
+    known = set(noted.get("degraded", ()))
+    _wait_for_parts(record, known, began + trial_seconds)
     from agentbox.client import BoxClient
 
     try:
@@ -64,7 +67,7 @@ def check_generation(
         raise TrialFailed(f"its test failed: {error.message}") from error
     if trial.reason:
         raise TrialFailed(f"an agent that runs `true` failed: {trial.reason}")
-    _stay_ready(record, settle_seconds)
+    _stay_ready(record, known, settle_seconds)
     return {name: store.migration for name, store in state.stores.items()}
 
 
@@ -87,12 +90,26 @@ def _compare(client: BoxClient, state: GenerationState, noted: Mapping[str, Any]
         raise TrialFailed(f"record {seq} of the journal is not the one from before it")
 
 
-def _stay_ready(record: BoxRecord, seconds: float) -> None:
-    """Raises TrialFailed if `/ready` is not 200 at one of the polls."""
+def _wait_for_parts(record: BoxRecord, known: set[str], deadline: float) -> None:
+    """A box is ready without its optional slots. Those that were not degraded before must work:
+    raises TrialFailed with the ones that do not at the deadline.
+    """
+    while lost := set(query_ready(record.api_url)[1].get("degraded", ())) - known:
+        if time.monotonic() > deadline:
+            raise TrialFailed(f"what worked before it does not: {', '.join(sorted(lost))}")
+        time.sleep(_POLL_SECONDS)
+
+
+def _stay_ready(record: BoxRecord, known: set[str], seconds: float) -> None:
+    """Raises TrialFailed if `/ready` is not 200, or has a newly degraded part, at one of the
+    polls.
+    """
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         status, verdict = query_ready(record.api_url)
         if status != 200:
             missing = ", ".join(verdict.get("missing", [])) or "no answer"
             raise TrialFailed(f"it did not stay ready: {missing}")
+        if lost := set(verdict.get("degraded", ())) - known:
+            raise TrialFailed(f"it did not stay whole: {', '.join(sorted(lost))}")
         time.sleep(_POLL_SECONDS)

@@ -16,6 +16,7 @@ from agentbox.host.cli.stages.going_back import require_startable, stores_of
 from agentbox.host.cli.stages.trial_checks import TrialFailed, check_generation
 from agentbox.host.cli.stages.trial_end import PREPARED, STARTING, go_back, release
 from agentbox.host.engines.base import Engine, StartSpec
+from agentbox.host.engines.readiness import query_ready
 from agentbox.host.engines.reconcile import check
 from agentbox.host.engines.state import BoxRecord
 from agentbox.host.generations.pruning import prune
@@ -48,7 +49,10 @@ def upgrade(
     check(engine, spec, last)
     snapshot = options.backup()
     _wait_for_agents(cli, options.wait_agents)
-    noted: dict[str, Any] = _journal_head(cli)
+    noted: dict[str, Any] = {
+        "degraded": list(query_ready(last.api_url)[1].get("degraded", ())),
+        **_journal_head(cli),
+    }
     new = replace(begin(engine, spec), snapshot=snapshot)
     store.save(new)
     store.set_trial(
@@ -57,7 +61,7 @@ def upgrade(
             "previous": old.number,
             "step": PREPARED,
             "at": now(),
-            "trial_seconds": table.trial_seconds,
+            "trial_seconds": cli.timeout or table.trial_seconds,
         }
     )
     with cli.out.stage("stop") as stage:
@@ -79,7 +83,7 @@ def upgrade(
                 engine,
                 record,
                 new.noted,
-                trial_seconds=table.trial_seconds,
+                trial_seconds=cli.timeout or table.trial_seconds,
                 settle_seconds=table.settle_seconds,
             )
             stage.result = f"ready for {table.settle_seconds} s, held"

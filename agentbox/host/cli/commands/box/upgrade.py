@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -22,6 +23,8 @@ from agentbox.host.generations.store import GenerationStore
 if TYPE_CHECKING:
     from agentbox.host.engines.base import Engine, StartSpec
     from agentbox.host.engines.state import BoxRecord
+
+_POLL_SECONDS: Final = 0.25
 
 
 @click.command(name="upgrade")
@@ -121,11 +124,30 @@ def _is_named(cli: CliContext, number: int | None) -> bool:
 
 
 def _make_backup(cli: CliContext) -> str:
-    """The pre-upgrade backup; "" with a note where backups are not set up."""
-    if not cli.load_manifest().usable.upgrade.backup:
+    """The pre-upgrade backup; "" with a note where backups are not set up. Raises AgentboxError:
+    nothing has changed then.
+    """
+    from agentbox.host.cli.commands.data.backup_sources import create_backup
+
+    model = cli.load_manifest().usable
+    if not model.upgrade.backup:
         return ""
-    cli.out.note("no backup before this upgrade: backups are not set up")
-    return ""
+    if model.backup.encrypt == "age" and not model.backup.recipients:
+        cli.out.note("no backup before this upgrade: none is set up (agentbox backup init)")
+        return ""
+    with cli.out.stage("backup") as stage, cli.client() as client:
+        backup = create_backup(client, "pre-upgrade")
+        while backup.state not in ("created", "failed"):
+            time.sleep(_POLL_SECONDS)
+            backup = client.backups.get(backup.id)
+        if backup.state == "failed":
+            raise AgentboxError(
+                f"cannot make the backup before the upgrade: {backup.reason}",
+                "Fix that, or leave the backup out: agentbox upgrade --no-backup.",
+                exit_code=ExitCode.PREREQUISITE,
+            )
+        stage.result = backup.id
+    return backup.id
 
 
 def _may_return(cli: CliContext, reason: str, *, yes: bool) -> bool:

@@ -1,0 +1,55 @@
+"""The state of a process-engine box is exchanged by renames, and an interruption is finished."""
+
+from pathlib import Path
+
+import pytest
+
+from agentbox.core.paths import Paths
+from agentbox.host.engines.process.volumes import mount, mounted, volume_prefix
+
+NEW = {"state": "state-g2"}
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """The state of today, and a restored one that waits."""
+    for prefix, text in ((tmp_path, "old"), (tmp_path / "volumes" / "state-g2", "new")):
+        Paths(prefix).state.mkdir(parents=True)
+        (Paths(prefix).state / "which").write_text(text)
+    return tmp_path
+
+
+def which(root: Path) -> str:
+    return (Paths(root).state / "which").read_text()
+
+
+def test_a_volume_takes_the_place_of_another(root: Path) -> None:
+    mount(root, {})
+    assert which(root) == "old"
+    mount(root, NEW)
+    assert (which(root), mounted(root)) == ("new", "state-g2")
+    assert which(volume_prefix(root, {})) == "old"
+    mount(root, {})
+    assert (which(root), mounted(root)) == ("old", "state")
+
+
+@pytest.mark.parametrize("marked", [False, True])
+@pytest.mark.parametrize("wanted", [NEW, {}])
+def test_an_interrupted_exchange_is_finished(
+    root: Path, marked: bool, wanted: dict[str, str]
+) -> None:
+    """Killed between the renames, before or after the marker: no state is lost, either way."""
+    aside = Paths(root / "volumes" / "state").state
+    aside.parent.mkdir(parents=True)
+    Paths(root).state.rename(aside)
+    if marked:
+        (root / "volumes" / "mounted").write_text("state-g2\n")
+    mount(root, wanted)
+    assert which(root) == ("new" if wanted else "old")
+    assert which(volume_prefix(root, {} if wanted else NEW)) == ("old" if wanted else "new")
+
+
+def test_a_volume_that_is_missing_changes_nothing(root: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        mount(root, {"state": "state-g9"})
+    assert which(root) == "old"

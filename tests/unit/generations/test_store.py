@@ -1,0 +1,76 @@
+"""The records of generations on the host."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.engines.state import BoxState
+from agentbox.host.generations.pruning import outdated, prune, require_removable
+from agentbox.host.generations.record import BAD, GOOD, SUPERSEDED, Generation
+from agentbox.host.generations.recording import confirm, mark_bad
+from agentbox.host.generations.store import GenerationStore
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> GenerationStore:
+    """Six generations, the last one runs."""
+    made = GenerationStore(BoxState(tmp_path / "b"))
+    made.state.make()
+    for number in range(1, 7):
+        made.save(Generation(number=number, key=str(number)), current=True)
+        made.folder(number).mkdir()
+        confirm(made, number, {"beads/beads.db": number})
+    return made
+
+
+def numbers(store: GenerationStore) -> list[int]:
+    return [row.number for row in store.rows()]
+
+
+def test_one_is_good_and_those_before_it_are_superseded(store: GenerationStore) -> None:
+    assert [row.verdict for row in store.rows()] == [SUPERSEDED] * 5 + [GOOD]
+    current = store.current()
+    assert current is not None
+    assert (current.number, current.migrations) == (6, {"beads/beads.db": 6})
+    mark_bad(store, 6, "why", [str(line) for line in range(50)])
+    bad = store.get(6)
+    assert (bad.verdict, bad.reason, len(bad.log)) == (BAD, "why", 20)
+
+
+def test_the_newest_the_pinned_and_the_running_one_are_kept(store: GenerationStore) -> None:
+    store.save(replace(store.get(1), pinned=True))
+    store.save(store.get(2), current=True)
+    assert prune(store, 2) == [3, 4]
+    assert numbers(store) == [1, 2, 5, 6]
+    assert not store.folder(3).exists()
+
+
+def test_one_in_trial_is_kept(store: GenerationStore) -> None:
+    store.set_trial({"number": 6, "previous": 1, "step": "starting"})
+    assert 1 not in [row.number for row in outdated(store, 2)]
+
+
+def test_the_last_record_of_a_volume_is_kept(store: GenerationStore) -> None:
+    """Those before a restore have other data; without a record nobody would know whose it is."""
+    for number in (5, 6):
+        store.save(replace(store.get(number), volumes={"state": "state-g5"}))
+    assert [row.number for row in outdated(store, 2)] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("number", [2, 6])
+def test_a_pinned_or_running_one_is_not_removed(store: GenerationStore, number: int) -> None:
+    store.save(replace(store.get(2), pinned=True))
+    with pytest.raises(AgentboxError) as caught:
+        require_removable(store, number)
+    assert caught.value.exit_code is ExitCode.USAGE
+
+
+def test_a_damaged_index_is_an_error(store: GenerationStore) -> None:
+    """It says which volumes have the data: it is never replaced by an empty one."""
+    (store.directory / "index.json").write_text("{")
+    with pytest.raises(AgentboxError, match="is damaged"):
+        store.volumes()
+    with pytest.raises(AgentboxError, match="is damaged"):
+        store.save(Generation(number=7))
