@@ -12,6 +12,11 @@ as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 apt() { as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq -y -o DPkg::Lock::Timeout=120 "$@"; }
 usable() { "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
+# For `agentbox uninstall --packages`: written before they are installed.
+note_packages() {
+  LC_ALL=C apt-get -s --no-install-recommends install python3 python3-venv | sed -n 's/^Inst \([^ ]*\) (.*/\1/p' >>"$here/.venv.packages"
+}
+
 consented() {
   for word in "$@"; do
     case $word in --) break ;; --yes | -y) return 0 ;; esac
@@ -39,9 +44,9 @@ install_python() {
   flock 9 # serialises concurrent runs
   if find_python; then return; fi
   say 'installing python3 and python3-venv ...'
-  log=$(mktemp)
+  log=$(mktemp -t agentbox-apt-XXXXXX)
   # Completes an interrupted installation first; if that fails, apt reports the reason.
-  if ! { as_root dpkg --configure --pending; apt update && apt --no-install-recommends install python3 python3-venv; } >"$log" 2>&1; then
+  if ! { as_root dpkg --configure --pending; apt update && note_packages && apt --no-install-recommends install python3 python3-venv; } >"$log" 2>&1; then
     say "agentbox: cannot install Python: $({ grep '^E: ' "$log" || cat "$log"; } | tail -n 1)"
     say "  See $log for the full output. Fix the cause (network, disk space), then run the command again."
     exit 3

@@ -21,6 +21,7 @@ ENTRIES: Final = {
     "providers.anthropic.prices": "small-*",
     "agents": "builder",
     "mcp.servers": "files",
+    "mcp.servers.files.headers": "X-Region",
     "policies": "builder",
     "security.exceptions": "desktop",
 }

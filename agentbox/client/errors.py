@@ -8,7 +8,7 @@ from agentbox.core.errors import AgentboxError, ExitCode
 
 class ApiError(AgentboxError):
     """An error response with a problem document: `code` is its `code`, `problem` the whole
-    document.
+    document. The hint is the document's, else the request id, by which the log has the cause.
 
     `retry_after` is in seconds, None if not set.
     """
@@ -22,7 +22,8 @@ class ApiError(AgentboxError):
         retry_after: float | None = None,
     ) -> None:
         detail = str(problem.get("detail") or f"the API answered {status}")
-        super().__init__(detail, f"request {request_id}" if request_id else "")
+        hint = str(problem.get("hint") or "")
+        super().__init__(detail, hint or (f"request {request_id}" if request_id else ""))
         self.status = status
         self.code = str(problem.get("code", ""))
         self.problem = problem

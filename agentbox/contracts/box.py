@@ -117,7 +117,9 @@ class BootReport(Record):
 
 @record
 class Problem(Record):
-    """RFC 9457. `code` identifies the error, which may have members of its own."""
+    """RFC 9457. `code` identifies the error, which may have members of its own. `hint` says what to
+    do about it; absent if nothing is known.
+    """
 
     type: str
     title: str
@@ -126,6 +128,7 @@ class Problem(Record):
     instance: str
     code: str
     retryable: bool
+    hint: str = ""
 
 
 @record

@@ -14,6 +14,12 @@ CONTRACT_VERSION: Final = "1.0.0"
 SERVER_LABEL: Final = "agentbox.mcp"
 """Of the sandbox of a stdio server: the name of its row, by which agent-host knows the server."""
 
+AGENT_LABEL: Final = f"{SERVER_LABEL}.agent"
+"""Of the same: the id of the agent that it serves, "" for all, or `OPERATOR`."""
+
+OPERATOR: Final = "operator"
+"""In place of an agent's id: the instance of tests and pins."""
+
 ToolState = Literal["offered", "unpinned", "drift", "left-out", "invalid"]
 ServerState = Literal["off", "idle", "running", "failed"]
 

@@ -31,7 +31,8 @@ class AdapterError(AgentboxError):
         self.members: Mapping[str, Any] = members
 
     def to_problem(self, request_id: str = "") -> dict[str, Any]:
-        """The body of `application/problem+json`."""
+        """The body of `application/problem+json`; without an empty `hint`."""
+        hint = {"hint": self.hint} if self.hint else {}
         return {
             "type": PROBLEM + self.code,
             "title": self.code.replace("-", " ").capitalize(),
@@ -40,5 +41,6 @@ class AdapterError(AgentboxError):
             "instance": REQUEST + request_id,
             "code": self.code,
             "retryable": self.retryable,
+            **hint,
             **self.members,
         }

@@ -282,5 +282,8 @@ def from_problem(
     kind = ERRORS.get(str(body.get("code"))) or _BY_STATUS.get(status, BackendError)
     members: dict[str, Any] = {name: body.get(name) for name in kind.names}
     return kind(
-        str(body.get("detail") or f"the peer answered {status}"), retry_after=retry_after, **members
+        str(body.get("detail") or f"the peer answered {status}"),
+        hint=str(body.get("hint") or ""),
+        retry_after=retry_after,
+        **members,
     )

@@ -123,6 +123,7 @@ def _create(target: Path, checkout: Path, log: IO[str], *, bar: bool) -> bool:
         "pip",
         "--disable-pip-version-check",
         "install",
+        "--no-cache-dir",  # the environment is all that this leaves
         "--no-deps",
     ]
     command = [

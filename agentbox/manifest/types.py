@@ -226,6 +226,21 @@ Glob = Annotated[
     TypeInfo("glob", "A name, or one with * and ?.", "a name or a pattern of names", '"small-*"'),
     Pattern(r"^[A-Za-z0-9._*?\[\]!:/@+-]{1,128}$"),
 ]
+HeaderName = Annotated[
+    str,
+    TypeInfo("header_name", "The name of an HTTP header.", "the name of a header", '"X-Region"'),
+    Pattern("^[A-Za-z][A-Za-z0-9-]{0,63}$"),
+]
+HeaderValue = Annotated[
+    str,
+    TypeInfo(
+        "header_value",
+        'Printable ASCII without a space at either end; "" for none.',
+        "the value of a header",
+        '"eu-west"',
+    ),
+    Pattern("^$|^[!-~]([ -~]{0,1022}[!-~])?$"),
+]
 Argument = Annotated[
     str,
     TypeInfo("argument", "One word of a command line.", "a word of a command line", '"--verbose"'),

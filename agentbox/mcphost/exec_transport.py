@@ -25,14 +25,22 @@ Received = SessionMessage | Exception
 class ExecTransport:
     """`n` is the program's number in its sandbox; a line of more than `max_line` bytes, or much
     that nobody asked for, ends the connection. `ended` is set when nothing more will be received;
-    `reason` says why then. `stderr` has the end of what the program wrote there."""
+    `reason` says why then. `stderr` has the end of what the program wrote there. `first` is sent
+    before the first message."""
 
     def __init__(
-        self, host: AgentHost, sandbox_id: str, n: int, max_line: int, ended: asyncio.Event
+        self,
+        host: AgentHost,
+        sandbox_id: str,
+        n: int,
+        max_line: int,
+        ended: asyncio.Event,
+        *,
+        first: bytes = b"",
     ) -> None:
         self._host, self._sandbox_id, self._n, self._max_line = host, sandbox_id, n, max_line
         self.reason, self.stderr = "", b""
-        self._ended, self._unasked, self._messages = ended, 0, 0
+        self._ended, self._unasked, self._messages, self._first = ended, 0, 0, first
 
     @contextlib.asynccontextmanager
     async def open(
@@ -102,7 +110,7 @@ class ExecTransport:
         try:
             async for sent in from_session:
                 text = sent.message.model_dump_json(by_alias=True, exclude_unset=True)
-                data = text.encode() + b"\n"
+                data, self._first = self._first + text.encode() + b"\n", b""
                 self._unasked = self._messages = 0
                 for start in range(0, len(data), _STDIN_PART):
                     await self._host.write_exec_stdin(

@@ -6,8 +6,10 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
+import structlog
+
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
-from agentbox.contracts.mcp import McpServer, OfferedTool, ServerState
+from agentbox.contracts.mcp import OPERATOR, McpServer, OfferedTool, ServerState
 from agentbox.core import clock
 from agentbox.core.background.tasks import log_failures
 from agentbox.core.canonical import canonical_json, digest
@@ -21,12 +23,13 @@ from agentbox.core.slot_errors import (
 )
 from agentbox.mcphost.config import McpConfig
 from agentbox.mcphost.connection import ServerConnection
-from agentbox.mcphost.pool import OPERATOR, ServerPool
+from agentbox.mcphost.pool import ServerPool
 from agentbox.mcphost.results import check_result
 from agentbox.mcphost.store import McpStore, NewLine
 from agentbox.mcphost.tool_catalogue import ToolCatalogue
 from agentbox.plan.tables import McpServerPlan
 
+_log = structlog.get_logger()
 _RECORD_LIMIT: Final = 1000
 _EVENT_SECONDS: Final = 0.05  # events of this time are stored together
 _MAX_WAIT: Final = 60.0  # seconds of one call that waits
@@ -153,6 +156,7 @@ class McpService:
         except ValueError as error:
             raise _invalid("/config", str(error)) from error
         await self.replace_config(newer)
+        _log.info("configured", servers=len(newer.servers))
 
     async def replace_config(self, config: McpConfig) -> None:
         """Puts a newer configuration in force."""

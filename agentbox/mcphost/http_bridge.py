@@ -1,10 +1,12 @@
 """A program of its own, in the sandbox of an http server: one JSON-RPC message a line, each sent by
 one POST (MCP, streamable HTTP), and what comes back written as lines.
 
-    python3 -I -c SOURCE URL MAX_BYTES [SECRET]
+    python3 -I -c SOURCE
 
+The first line of the input is its configuration: `{url, max_bytes, token, headers}`, with `token`
+the name of a secret of this sandbox that is sent as bearer token ("": none), and `headers` by name
+`{value, env_var}`, a value or the name of a secret.
 Every request goes through the forward proxy of the environment, under the rights of this sandbox.
-SECRET names a secret of this sandbox, which is sent as bearer token.
 Standard library only; nothing of agentbox is imported.
 """
 
@@ -32,10 +34,11 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
 
 
 class Bridge:
-    """`proxy` is a URL with credentials; `token` is "" for none."""
+    """`proxy` is a URL with credentials; `headers` are those of each request, which nobody is told
+    of."""
 
-    def __init__(self, url: str, proxy: str, token: str, max_bytes: int) -> None:
-        self.url, self.token, self.max_bytes = url, token, max_bytes
+    def __init__(self, url: str, proxy: str, headers: dict[str, str], max_bytes: int) -> None:
+        self.url, self.headers, self.max_bytes = url, headers, max_bytes
         parts = urlsplit(proxy)
         self.proxy = f"{parts.hostname}:{parts.port}"
         self.credentials = f"{unquote(parts.username or '')}:{unquote(parts.password or '')}"
@@ -87,12 +90,11 @@ class Bridge:
 
     def _headers(self, message: dict) -> dict:  # type: ignore[type-arg]
         headers = {
+            **self.headers,
             "Accept": "application/json, text/event-stream",
             "Content-Type": "application/json",
             "Proxy-Authorization": "Basic " + base64.b64encode(self.credentials.encode()).decode(),
         }
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
         if self.session:
             headers["Mcp-Session-Id"] = self.session
         params = message.get("params") or {}
@@ -163,11 +165,26 @@ class Bridge:
             sys.stdout.buffer.flush()
 
 
-def main(url: str, max_bytes: str, secret: str = "") -> None:
-    file = Path(tempfile.gettempdir(), "secrets", secret)  # agents/runs/injected_env.py
-    token = file.read_text().strip() if secret else ""
-    Bridge(url, urllib.request.getproxies()["http"], token, int(max_bytes)).run()
+def read_secret(name: str) -> str:
+    """A secret of this sandbox. Ends the program if it is not the value of a header: the errors of
+    the library would have it in their text."""
+    file = Path(tempfile.gettempdir(), "secrets", name)  # agents/runs/injected_env.py
+    value = file.read_bytes().strip()
+    if not value or any(not 0x20 <= byte <= 0x7E for byte in value):
+        sys.exit(f"the secret {name} is not the value of a header: it must be printable ASCII")
+    return value.decode("ascii")
+
+
+def main() -> None:
+    config = json.loads(sys.stdin.buffer.readline())
+    headers = {
+        name: row["value"] or read_secret(row["env_var"]) for name, row in config["headers"].items()
+    }
+    if config["token"]:
+        headers["Authorization"] = f"Bearer {read_secret(config['token'])}"
+    proxy = urllib.request.getproxies()["http"]
+    Bridge(config["url"], proxy, headers, config["max_bytes"]).run()
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -4,14 +4,12 @@ import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
 
 from agentbox.core.slot_errors import AdapterError, McpUnavailable
 from agentbox.mcphost.config import McpConfig
 from agentbox.mcphost.connection import ServerConnection, Transport
 from agentbox.plan.tables import McpServerPlan
 
-OPERATOR: Final = "operator"  # in place of an agent's id: the instance of tests and pins
 _IDLE_CHECK_SECONDS = 5.0
 
 MakeTransport = Callable[[str, McpServerPlan, str], Transport]

@@ -4,13 +4,14 @@ server that is the bridge, so that what it sends is received there, under its ow
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
 from agentbox.contracts.agent_host.port import AgentHost
-from agentbox.contracts.mcp import SERVER_LABEL
+from agentbox.contracts.mcp import AGENT_LABEL, SERVER_LABEL
 from agentbox.contracts.orchestrator import MAX_RUN_SECONDS
 from agentbox.contracts.sandboxes import NewSandbox
 from agentbox.core.ids import uuid7
@@ -54,7 +55,14 @@ class SandboxServer:
                 server=self._name,
             ) from error
         try:
-            self._pipes = ExecTransport(self._host, sandbox_id, n, _max_line(self._row), self.ended)
+            self._pipes = ExecTransport(
+                self._host,
+                sandbox_id,
+                n,
+                _max_line(self._row),
+                self.ended,
+                first=_bridge_config(self._row) if self._row.transport == "http" else b"",
+            )
             async with self._pipes.open() as streams:
                 yield streams
         finally:
@@ -66,7 +74,7 @@ class SandboxServer:
         sandbox = await self._host.create_sandbox(
             NewSandbox(
                 name=f"mcp-{self._name}",
-                labels={SERVER_LABEL: self._name, f"{SERVER_LABEL}.agent": self._agent_id},
+                labels={SERVER_LABEL: self._name, AGENT_LABEL: self._agent_id},
             ),
             request_id=uuid7(),
         )
@@ -102,8 +110,15 @@ def _max_line(row: McpServerPlan) -> int:
 def _command(row: McpServerPlan) -> tuple[str, ...]:
     if row.transport == "stdio":
         return (*row.command, *row.args)
-    secret = (row.env_var,) if row.auth == "bearer" else ()
-    return (_PYTHON, "-I", "-c", _bridge(), row.url, str(_max_line(row)), *secret)
+    return (_PYTHON, "-I", "-c", _bridge())
+
+
+def _bridge_config(row: McpServerPlan) -> bytes:
+    """Over its input, since every program of the box can read its command line."""
+    headers = {name: vars(header) for name, header in row.headers.items()}
+    token = row.env_var if row.auth == "bearer" else ""
+    config = {"url": row.url, "max_bytes": _max_line(row), "token": token, "headers": headers}
+    return json.dumps(config).encode() + b"\n"
 
 
 @cache

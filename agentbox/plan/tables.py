@@ -239,6 +239,14 @@ class StatePlan:
 
 
 @dataclass(frozen=True, kw_only=True)
+class McpHeaderPlan:
+    """One header: its value, or the name of the secret that is its value."""
+
+    value: str
+    env_var: str
+
+
+@dataclass(frozen=True, kw_only=True)
 class McpServerPlan:
     """One `[mcp.servers.<name>]` table; `max_result` in bytes."""
 
@@ -262,6 +270,7 @@ class McpServerPlan:
     max_result: int
     elicitation: bool
     sampling: bool
+    headers: Mapping[str, McpHeaderPlan] = field(default_factory=dict)  # by name
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,8 @@ import sys
 from pathlib import Path
 from agentbox.host.cli import context, main
 from agentbox.client import BoxClient
+from agentbox.host.cli.commands.dev import completion
+completion._GIVE_UP_SECONDS = 60  # it ends after 300 ms, with nothing printed
 context.CliContext.workspace_directory = lambda cli: {workspace!r} and Path({workspace!r})
 context.CliContext.client = lambda cli: BoxClient({url!r}, token={token!r}, timeout=30)
 main.main(sys.argv[1:])

@@ -7,6 +7,8 @@ from support.api_box import ApiBox
 from test_run_command import agentbox
 
 from agentbox.client import ApiError, BoxClient
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.cli.id_argument import choose
 
 
 def test_an_agent_from_start_to_stop(box: ApiBox, client: BoxClient) -> None:
@@ -28,13 +30,35 @@ def test_an_agent_from_start_to_stop(box: ApiBox, client: BoxClient) -> None:
         f"{identity}  running " in agentbox(box, "agent", "list", "--name", "pal").stdout.decode()
     )
     assert agentbox(box, "agent", "list", "--state", "exited", "--name", "pal").stdout == b""
-    shown = agentbox(box, "agent", "show", identity).stdout.decode()
+    shown = agentbox(box, "agent", "show", identity[:20]).stdout.decode()
     assert "held  allow  fs  read  $WORKSPACE/**" in shown
     assert agentbox(box, "agent", "stop", "--grace", "0", identity).stdout.startswith(
         b"terminated  "
     )
     assert agentbox(box, "agent", "logs", identity).stdout == b"hi\n"
     assert client.agents.get(identity).state == "exited"
+
+
+def test_an_id_that_nothing_has(box: ApiBox) -> None:
+    """The beginning of no id is refused with the listing to look at."""
+    for group, verb in (
+        ("agent", "show"),
+        ("approvals", "show"),
+        ("review", "show"),
+        ("sandbox", "show"),
+        ("task", "show"),
+    ):
+        done = agentbox(box, group, verb, "ffffffff")
+        assert done.returncode == 1
+        assert b"ffffffff: no id begins with it" in done.stderr
+        assert f"agentbox {group} list".encode() in done.stderr
+
+
+def test_a_beginning_of_several_ids_is_refused() -> None:
+    """With two of them."""
+    with pytest.raises(AgentboxError, match="among them 01a and 01b") as refused:
+        choose(["01a", "01b"], "agent", "01", "agent list")
+    assert refused.value.exit_code is ExitCode.USAGE
 
 
 def test_a_grant_is_revoked_by_its_id(box: ApiBox) -> None:

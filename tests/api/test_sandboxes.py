@@ -255,5 +255,7 @@ def test_the_command_line(box: ApiBox, tmp_path: Path) -> None:
     until(lambda: "signal SIGINT" in sandbox("show", one))
     assert one in sandbox("list")
     assert one in sandbox("end", one)
-    assert "it has ended" in sandbox("exec", one, "true", code=125)
+    refused = sandbox("exec", one, "true", code=125)
+    assert "it has ended" in refused
+    assert "create another one" in refused  # the hint of agent-host
     assert "Put -x before" in sandbox("exec", one, "-x", code=2)

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 from harness.container import NETWORK, DockerBox, docker
-from harness.offline import network_reachable, offline
 from harness.outcomes import API_PORT, NAME
 from harness.process import ProcessBox
 from harness.waiting import wait_for
+from support.offline import network_reachable, offline
 
 SECONDS = 10
 READY_KEYS = {

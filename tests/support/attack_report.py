@@ -16,6 +16,7 @@ from agentbox.sandbox.attacks.catalogue import CASES
 from support import tables
 from support.agent_host import MIB
 from support.attack_box import run_attacks
+from support.attacks_shown_by_tests import SHOWN_BY_TESTS
 from support.disabled_layers import BOUNDS, LAYERS
 from support.protocol_attacks import lines
 
@@ -62,61 +63,9 @@ gets through, which shows that it is effective. A cell is what stopped it.
 
 _ELSEWHERE: Final = """
 ## Attacks that no agent of a running box can try for the doctor
-They need the operator's own machine, a person, or money. Their tests run with all others.
+They need the operator's own machine, a person, money, or an MCP server. Their tests run with all
+others.
 """
-SHOWN_BY_TESTS: Final = (
-    (
-        "a desktop client of `agentbox mcp` approves or commits the work that it gave away",
-        "API: its token has no such scope, and a person confirms the digest",
-        "test_its_token_is_weak_and_ends_with_it",
-        "test_a_review_is_committed_by_a_person",
-    ),
-    (
-        "a desktop client finds the operator's token in the server that it starts",
-        "another process creates the server's own",
-        "test_it_never_has_the_admin_token",
-    ),
-    (
-        (
-            "a branch has a hostile `.git`: attributes, filters, hooks, fsmonitor, alternates, replaced "
-            "objects, `.gitmodules`, packs that unpack to too much"
-        ),
-        "branch: a sandbox without network reads a repository of its own configuration",
-        "test_attributes_hide_no_difference",
-        "test_replaced_objects",
-        "test_alternates_that_lead_elsewhere",
-        "test_gitmodules",
-        "test_a_blob_that_unpacks_to_more_than_the_bound",
-    ),
-    (
-        "commits reach a ref, hook or filter of the operator's repository",
-        "host: a quarantine repository, and one new ref",
-        "test_signed_off",
-        "test_names_that_are_refused",
-        "test_objects_that_fsck_refuses",
-    ),
-    (
-        (
-            "an agent and its child spend more than their money by parallel streams, or by one that "
-            "they leave after an early usage"
-        ),
-        "model gateway",
-        "test_parallel_streams_cannot_spend_beyond_their_money",
-        "test_an_early_usage_settles_no_stream_that_the_agent_leaves",
-    ),
-    (
-        "another caller gets the result of a program by its idempotency key",
-        "agent host",
-        "test_a_request_id_is_the_caller_s_own",
-    ),
-    (
-        "programs of a sandbox fill the memory or the disk of agent host with their output",
-        "agent host",
-        "test_a_flood_of_output_is_not_held_in_memory",
-        "test_all_files_of_an_ended_agent_count",
-    ),
-)
-"""Attack, what stops it, and names of tests."""
 
 
 def states_without(layer: str) -> Replies:

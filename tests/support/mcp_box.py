@@ -108,6 +108,7 @@ class McpBox(StoryBox):
         with ExitStack() as stack:
             stack.callback(super().__exit__, None, None, None)
             self.host.start()
+            self._wait_configured()
             stack.callback(self.host.stop)
             self._programs = stack.pop_all()
         return self
@@ -119,6 +120,15 @@ class McpBox(StoryBox):
         tb: TracebackType | None,
     ) -> None:
         self._programs.close()
+
+    def _wait_configured(self) -> None:
+        """Until mcp-host has its first configuration from the API, which would replace that of
+        `apply`. Raises RuntimeError with the log."""
+        deadline = time.monotonic() + _START_SECONDS
+        while '"configured"' not in self.host.log.read_text():
+            if time.monotonic() > deadline:
+                raise RuntimeError(f"mcp-host is not configured:\n{self.logs()}")
+            time.sleep(0.01)
 
     def apply(self, plan: Plan) -> None:
         """Puts a plan in force in mcp-host, as the API does for live keys."""

@@ -64,6 +64,46 @@ serve(tools, call)
 )
 """`where` tells its process, what it sees of the workspace, and its secret."""
 
+FILES: Final = (
+    _HEAD
+    + """
+import errno, threading
+path = {"type": "string"}
+names = ("list", "read", "write", "truncate", "remove", "link", "keep_writing")
+tools = [{"name": name, "description": "Uses files.", "inputSchema": schema(path=path)}
+         for name in names]
+os.chdir(os.environ["AGENTBOX_WORKSPACE"])
+def keep_writing(path):
+    while True:
+        with open(path, "a") as file:
+            file.write("more ")
+def use(name, path):
+    if name == "list":
+        return os.listdir(path)
+    if name == "read":
+        return open(path).read()
+    if name == "write":
+        open(path, "w").write("written by the server")
+    if name == "truncate":
+        os.truncate(path, 0)
+    if name == "remove":
+        os.unlink(path)
+    if name == "link":
+        os.symlink("/etc", path + ".link")
+    if name == "keep_writing":
+        threading.Thread(target=keep_writing, args=(path,), daemon=True).start()
+    return "done"
+def call(name, arguments):
+    try:
+        found = use(name, arguments["path"])
+    except OSError as error:
+        found = errno.errorcode[error.errno]
+    return text(json.dumps(found))
+serve(tools, call)
+"""
+)
+"""Does what a tool is asked to with a path, and tells what it found or how that was refused."""
+
 RUG_PULL: Final = (
     _HEAD
     + """

@@ -14,11 +14,14 @@ from agentbox.plan.tables import (
     NetRulePlan,
     PolicyPlan,
     RestartPlan,
+    RulePlan,
 )
 from agentbox.policy.patterns.hosts import url_target
 
 PREFIX: Final = "mcp."
 """Prefix of the name of its definition. Names of [agents] have no dot, so none is equal."""
+
+_WORKSPACE: Final = "$WORKSPACE/**"
 
 
 def server_definition(name: str, servers: Mapping[str, McpServerPlan]) -> AgentPlan | None:
@@ -28,7 +31,6 @@ def server_definition(name: str, servers: Mapping[str, McpServerPlan]) -> AgentP
     if row is None:
         return None
     is_http = row.transport == "http"
-    credential = (row.env_var,) if is_http and row.auth == "bearer" else ()
     return AgentPlan(
         enabled=row.enabled,
         autostart=False,
@@ -37,10 +39,10 @@ def server_definition(name: str, servers: Mapping[str, McpServerPlan]) -> AgentP
         args=row.args,
         protocol="oneshot",
         preset="",
-        profile=name if is_http else row.profile,
+        profile=name if is_http or sees_branch(row) else row.profile,
         provider="",
         env=row.env,
-        secrets=credential if is_http else row.secrets,
+        secrets=_http_secrets(row) if is_http else row.secrets,
         state="run",
         workspace="branch",
         workspace_dir="/workspace",
@@ -55,17 +57,43 @@ def server_definition(name: str, servers: Mapping[str, McpServerPlan]) -> AgentP
     )
 
 
+def _http_secrets(row: McpServerPlan) -> tuple[str, ...]:
+    """The names of those that are sent to it."""
+    token = row.env_var if row.auth == "bearer" else ""
+    names = (token, *(header.env_var for header in row.headers.values()))
+    return tuple(sorted({name for name in names if name}))
+
+
+def sees_branch(row: McpServerPlan) -> bool:
+    """Whether the branch of the agent that it serves is its workspace."""
+    return row.transport == "stdio" and row.instance == "agent" and row.workspace != "none"
+
+
 def server_policies(servers: Mapping[str, McpServerPlan]) -> dict[str, PolicyPlan]:
-    """The policies of http servers, by the names of their definitions: the profile `service`, and
-    the host of the row as far as `egress.allow` has it."""
+    """Policies by the names of the definitions. For an http server the profile `service`, and the
+    host of the row as far as `egress.allow` has it; for one that sees a branch the profile of the
+    row, and exactly that access to it."""
+    http = {name: row for name, row in servers.items() if row.transport == "http" and row.url}
+    branch = {name: row for name, row in servers.items() if sees_branch(row)}
     return {
-        f"{PREFIX}{name}": _policy(row)
-        for name, row in servers.items()
-        if row.transport == "http" and row.url
+        **{f"{PREFIX}{name}": _http_policy(row) for name, row in http.items()},
+        **{f"{PREFIX}{name}": _branch_policy(row) for name, row in branch.items()},
     }
 
 
-def _policy(row: McpServerPlan) -> PolicyPlan:
+def _branch_policy(row: McpServerPlan) -> PolicyPlan:
+    write = RulePlan(
+        mode="allow" if row.workspace == "branch" else "deny",
+        operations=("write",),
+        patterns=(_WORKSPACE,),
+    )
+    read = RulePlan(mode="allow", operations=("read",), patterns=(_WORKSPACE,))
+    return PolicyPlan(
+        base=row.profile, fs=(read, write), net=(), exec=(), env=(), tool=(), llm=(), agent=()
+    )
+
+
+def _http_policy(row: McpServerPlan) -> PolicyPlan:
     target = url_target(row.url)
     rule = NetRulePlan(
         mode="allow", operations=("connect",), patterns=(target,), methods=(), paths=()

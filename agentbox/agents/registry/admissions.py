@@ -8,10 +8,12 @@ from collections import Counter
 from agentbox.agents.admission.admit import Requester, admit
 from agentbox.agents.admission.draft import AdmissionInputs, HostUsage, Parent
 from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.agents.registry.branch_owner import find_branch_owner
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.states.state import StoredState
 from agentbox.contracts.orchestrator import AgentKind, AgentSpec
 from agentbox.core.ids import new_trace_id, uuid7
+from agentbox.plan.names import MCP_HOST
 from agentbox.policy.rights.renewal import without_revoked
 
 
@@ -21,6 +23,7 @@ def admit_agent(
     """Return the agent and the state it uses, whose name is reserved from now on. Raises the slot
     errors for an agent that may not be started, or not now."""
     draft = admit(spec, requester, gather_inputs(host, spec, once=once, kind=kind))
+    branch_of = find_branch_owner(host, draft) if requester.program == MCP_HOST else None
     agent_id, parent = uuid7(), draft.parent
     state = host.states.assign(
         draft.spec,
@@ -43,6 +46,7 @@ def admit_agent(
         depth=0 if parent is None else parent.depth + 1,
         once=once,
         kind=kind,
+        branch_of=branch_of,
         grant_set=draft.grant_set,
     )
     return entry, state

@@ -41,6 +41,7 @@ class AgentRecord:
     depth: int = 0
     once: bool = False  # started by run_once
     kind: AgentKind = "agent"
+    branch_of: str | None = None  # agent whose branch is its workspace; "": an empty folder
     state_id: str = ""  # whose memory and pods it uses; default: its own id
     session_id: str = ""  # the task it runs for, else the root of its family; default: its own id
     trace_id: str = field(default_factory=new_trace_id)
@@ -149,6 +150,7 @@ class AgentRecord:
                 "depth",
                 "once",
                 "kind",
+                "branch_of",
                 "generation",
                 "state",
                 "over",

@@ -16,6 +16,7 @@ from agentbox.agents.authorization.revoker import GrantRevoker
 from agentbox.agents.errors import stale_handle
 from agentbox.agents.registry.admissions import admit_agent
 from agentbox.agents.registry.agent_record import AgentRecord, state_conflict
+from agentbox.agents.registry.branch_owner import end_with_branch
 from agentbox.agents.registry.host_state import HostState
 from agentbox.agents.registry.listing import build_page
 from agentbox.agents.registry.retention import retention, surplus_agents
@@ -34,10 +35,7 @@ from agentbox.contracts.orchestrator import (
     AgentSpec,
     ExitRecord,
 )
-from agentbox.core.slot_errors import (
-    NotFound,
-    SlotUnavailable,
-)
+from agentbox.core.slot_errors import NotFound, SlotUnavailable
 
 log = structlog.get_logger()
 
@@ -57,6 +55,7 @@ class AgentRegistry:
         self._cleanups: set[asyncio.Task[None]] = set()
         self.closing = False  # no agent is started any more
         host.on_ended = self._on_ended
+        end_with_branch(host, self.runners)
         host.authorizations.entries = self.entries
         self.revoker = GrantRevoker(host, self.entries, self.runners)
 

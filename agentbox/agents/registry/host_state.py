@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -27,7 +27,7 @@ log = structlog.get_logger()
 
 class HostState:
     """`mark` is in the environment of every process of this host's agents. `on_ended` is called for
-    each agent that has ended."""
+    each agent that has ended. `end_branch_users` ends whoever works in the branch of that agent."""
 
     def __init__(self, config: HostConfig, store: AgentStore, mark: str) -> None:
         self.config, self.store, self.mark = config, store, mark
@@ -35,6 +35,7 @@ class HostState:
         self.authorizations = AuthorizationRegistry()
         self.live_config = LiveConfig()
         self.on_ended: Callable[[AgentRecord, Path], None] = _ignore
+        self.end_branch_users: Callable[[str], Awaitable[None]] = _end_nobody
         self.entries: dict[str, AgentRecord] = {}  # every known agent, by id
         self.states = StateRegistry(store, self.entries)
         self.denials = DenialLedger(self.save_all, self.entries)
@@ -107,6 +108,10 @@ class HostState:
     def notify_ended(self, entry: AgentRecord, directory: Path) -> None:
         """The agent has ended; `directory` is its private one."""
         self.on_ended(entry, directory)
+
+
+async def _end_nobody(_agent_id: str) -> None:
+    """Default until a registry is connected."""
 
 
 def _ignore(_entry: AgentRecord, _directory: Path) -> None:

@@ -12,6 +12,7 @@ import structlog
 from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.agents.registry.lifecycle_event_record import LifecycleEvent
 from agentbox.agents.review import branch, pages
+from agentbox.agents.review.borrowed_branch import borrow
 from agentbox.agents.review.branch import Branch, ReportProgress
 from agentbox.agents.review.branch_sealer import BranchSealer
 from agentbox.agents.review.commits.extraction import SECONDS, CommitExtractor
@@ -42,9 +43,11 @@ EmitEvent = Callable[[LifecycleEvent], Awaitable[None]]
 
 
 def uses_branch(entry: AgentRecord) -> bool:
-    """True for an agent that may write the workspace, unless its spec asks to write it directly."""
+    """True for an agent that may write the workspace, unless its spec asks to write it directly, or
+    it works in the branch of another."""
     return (
-        entry.grant_set.workspace == "branch"
+        entry.branch_of is None
+        and entry.grant_set.workspace == "branch"
         and entry.grant_set.root != UNRESTRICTED
         and any(
             right.scope == "fs"
@@ -101,10 +104,13 @@ class ReviewManager:
         self, entry: AgentRecord, workspace: Path, report_progress: ReportProgress
     ) -> Branch | None:
         """The branch of that agent: a copy of `workspace`, created at its first start without
-        following links made by agents. None for an agent without a branch.
+        following links made by agents. None for an agent without a branch; that of the agent that
+        it serves for one that works in a branch of another.
 
         Raises SpawnError (stage branch).
         """
+        if entry.branch_of is not None:
+            return await asyncio.to_thread(borrow, self._paths, self._files, entry)
         if not uses_branch(entry):
             return None
         directory = resolve_in_box(self._paths, home.agent_dir(self._paths, entry.agent_id))

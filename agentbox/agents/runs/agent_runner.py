@@ -185,6 +185,7 @@ class AgentRunner:
         self.entry.exit_pending = True
         self.entry.exit = exits.exit_record(ended, stop_requested=self.entry.stop_requested)
         self._limits.end(ended.breach, timeout=ended.cause == "timeout")
+        await self.host.end_branch_users(self.entry.agent_id)
 
     async def _next_generation(self) -> bool:
         """Restart after an end if the policy permits. True once the next generation runs."""

@@ -28,6 +28,14 @@ def create(directory: Path) -> tuple[Path, Path]:
     return home, temp
 
 
+def empty_workspace(directory: Path) -> Path:
+    """A folder in TMPDIR, for a program that sees the branch of no agent. Raises OSError."""
+    _, temp = create(directory)
+    workspace = temp / "workspace"
+    workspace.mkdir(mode=0o700, exist_ok=True)
+    return workspace
+
+
 def remove_private(directory: Path) -> None:
     """Delete what ends with the agent; a branch beside it is kept. Raises OSError."""
     for name in ("home", "tmp"):

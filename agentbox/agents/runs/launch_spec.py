@@ -46,7 +46,10 @@ def build_launch(
         os.close(
             open_directory(
                 str(workspace),
-                Boundary(protected=protected_dirs(config.paths), exempt=(str(directory),)),
+                Boundary(
+                    protected=protected_dirs(config.paths),
+                    exempt=(str(directory), *((str(branch.work),) if branch else ())),
+                ),
             )
         )
     except OpenDenied as error:

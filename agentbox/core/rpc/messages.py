@@ -62,6 +62,4 @@ def decode_error(reply: Message, impl: str = "local-process") -> AdapterError:
     body: Mapping[str, Any] = (
         data if isinstance(data, Mapping) else {"detail": str(reply.get("message"))}
     )
-    error = from_problem({"slot": "orchestrator", "impl": impl, **body}, 502)
-    error.hint = str(body.get("hint", ""))
-    return error
+    return from_problem({"slot": "orchestrator", "impl": impl, **body}, 502)

@@ -25,6 +25,7 @@ _OMITTED_MEMBERS: Final = (
     "rule",
     "number",
     "message",
+    "hint",  # for the operator
 )  # elsewhere in the response
 _TIMEOUT_SECONDS: Final = (
     3600.0  # the maximum of limits.tool_timeout_seconds, which AgentApi enforces

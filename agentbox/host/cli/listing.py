@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.cli.id_argument import MIN_PREFIX, choose
 from agentbox.host.cli.output import Output
 
 if TYPE_CHECKING:
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 PAGE_SIZE = 100
 MAX_PAGE = 500  # items of a page with --all
-MIN_PREFIX = 8  # characters
 MAX_INPUT = 1 << 20  # bytes of a text that is read from stdin
 _PREFIX = re.compile(r"[0-9a-f-]{8,36}")
 _CONFLICTS = (409, 412)
@@ -84,19 +84,7 @@ def find_bead_id(client: BoxClient, text: str) -> str:
             exit_code=ExitCode.USAGE,
         )
     found = client.call("list_beads", query={"id_prefix": text, "limit": 2})["items"]
-    if not found:
-        raise AgentboxError(
-            f"cannot find the bead {text}: no id begins with it",
-            "`agentbox bead list --all` shows the ids.",
-        )
-    if len(found) > 1:
-        raise AgentboxError(
-            f"cannot choose a bead: several ids begin with {text}, among them "
-            f"{found[0]['id']} and {found[1]['id']}",
-            "Give more characters: ids that were made at the same time begin alike.",
-            exit_code=ExitCode.USAGE,
-        )
-    return str(found[0]["id"])
+    return choose([bead["id"] for bead in found], "bead", text, "bead list --all")
 
 
 def text_or_stdin(value: str | None, name: str) -> str | None:

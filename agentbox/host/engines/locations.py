@@ -9,14 +9,14 @@ from typing import Final
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.engines.state import BoxRecord, BoxState
 
-_SYSTEM_ROOT: Final = Path("/var/lib/agentbox-process")
+SYSTEM_ROOT: Final = Path("/var/lib/agentbox-process")
 
 
 def process_root(name: str, state: BoxState) -> Path:
     """The root of a process-engine box: in its state directory, or in one that uid 1000 can reach
     when root starts it.
     """
-    return _SYSTEM_ROOT / name if os.geteuid() == 0 else state.directory / "root"
+    return SYSTEM_ROOT / name if os.geteuid() == 0 else state.directory / "root"
 
 
 def check_record(record: BoxRecord, name: str, state: BoxState) -> None:
@@ -37,7 +37,7 @@ def _foreign_location(record: BoxRecord, name: str, state: BoxState) -> str:
         return f"the box {record.name!r}"
     if record.engine == "process":
         roots = (
-            _SYSTEM_ROOT / name,
+            SYSTEM_ROOT / name,
             state.directory / "root",
         )  # it may have been started by root, or not
         return "" if _is_same_path(record.root, *roots) else f"the directory {record.root!r}"

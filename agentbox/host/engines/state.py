@@ -108,6 +108,13 @@ class BoxState:
         """Creates the directory, owned by the caller (under sudo: the calling user). Raises
         AgentboxError (exit 3).
         """
+        if not self.directory.exists():
+            from agentbox.core.paths import CHECKOUT  # needed only once
+            from agentbox.host.uninstall.inventory import Inventory
+
+            inventory = Inventory(self.directory.parent)
+            inventory.add("checkout", CHECKOUT)
+            inventory.add("box", self.directory.name)
         with wrap_os_errors(f"make the state directory {self.directory}"):
             make_directory(self.directory)
 
@@ -184,16 +191,16 @@ class BoxState:
 
     def builds(self) -> list[BuildStamp]:
         """The last builds, newest first, at most MAX_BUILDS; their images are kept."""
-        return self._all_builds()[:MAX_BUILDS]
+        return self.all_builds()[:MAX_BUILDS]
 
     def outdated_builds(self) -> list[BuildStamp]:
         """Older builds, whose images may still exist."""
-        return self._all_builds()[MAX_BUILDS:]
+        return self.all_builds()[MAX_BUILDS:]
 
     def add_build(self, stamp: BuildStamp) -> None:
         """Makes `stamp` the last build and removes an older one of the same image."""
         self._write_builds(
-            [stamp, *(build for build in self._all_builds() if build.image_id != stamp.image_id)]
+            [stamp, *(build for build in self.all_builds() if build.image_id != stamp.image_id)]
         )
 
     def save_outdated_builds(self, stamps: Iterable[BuildStamp]) -> None:
@@ -208,7 +215,8 @@ class BoxState:
             if path.is_dir() and path != self.directory
         ]
 
-    def _all_builds(self) -> list[BuildStamp]:
+    def all_builds(self) -> list[BuildStamp]:
+        """The last builds and the outdated ones, newest first."""
         record = _read_record(self.directory / _BUILDS_FILE, _Builds)
         rows = record.builds if record is not None else []
         return [stamp for row in rows if (stamp := _parse_record(BuildStamp, row)) is not None]

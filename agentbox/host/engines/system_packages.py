@@ -16,6 +16,8 @@ from agentbox.core.files.atomic_text import wrap_os_errors
 from agentbox.core.paths import environment
 from agentbox.host.engines.command import failure_text, run, succeeds
 from agentbox.host.engines.interrupts import deferred_interrupts
+from agentbox.host.uninstall.host_traces import note_packages
+from agentbox.host.uninstall.inventory import Inventory
 
 # Waits for another apt (unattended upgrades); without a pty dpkg writes no progress into the log.
 _APT_OPTIONS = ("-o", "DPkg::Lock::Timeout=300", "-o", "Dpkg::Use-Pty=0")
@@ -31,6 +33,7 @@ class InstallPlan:
     requested: tuple[str, ...]
     all_packages: tuple[str, ...]
     size: str
+    new_packages: tuple[str, ...] = ()  # those that are not installed in an older version
 
 
 def plan_install(packages: Sequence[str]) -> InstallPlan:
@@ -53,8 +56,13 @@ def plan_install(packages: Sequence[str]) -> InstallPlan:
     _simulate(packages)  # refreshes missing package lists
     packages = _add_client(packages)
     output = _simulate(packages)
-    installed = tuple(line.split()[1] for line in output.splitlines() if line.startswith("Inst "))
-    return InstallPlan(tuple(packages), installed, _size(packages))
+    rows = [line.split() for line in output.splitlines() if line.startswith("Inst ")]
+    return InstallPlan(
+        tuple(packages),
+        tuple(row[1] for row in rows),
+        _size(packages),
+        tuple(row[1] for row in rows if not row[2].startswith("[")),  # [the installed version]
+    )
 
 
 def consent_error(packages: Sequence[str]) -> AgentboxError:
@@ -74,6 +82,7 @@ def install(plan: InstallPlan, log: Path, advance: Callable[[], None]) -> None:
     An interrupted installation is completed first. Ctrl-C is passed to apt, which stops at a
     consistent state. Raises AgentboxError (exit 3).
     """
+    note_packages(Inventory.for_this_user(), plan.new_packages)
     with wrap_os_errors(f"write {log}"), log.open("w") as stream:
         _run_apt(["dpkg", "--configure", "--pending"], stream, lambda _line: None)
         code = _run_apt(

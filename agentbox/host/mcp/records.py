@@ -1,27 +1,26 @@
-"""Tools that read and write records of the box: agents, reviews, beads, memory, pods, events."""
+"""Tools that read records of the box: agents, reviews, memory, pods, events."""
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from mcp_types import CallToolResult
 from pydantic import Field
 
 from agentbox.client import AsyncBoxClient
+from agentbox.host.mcp.pages import Cursor, Limit, page_query
 from agentbox.host.mcp.results import document
 from agentbox.host.mcp.toolset import Toolset
 
-Limit = Annotated[int, Field(description="At most so many.", ge=1, le=500)]
-Cursor = Annotated[str, Field(description="`next_cursor` of the page before.")]
 AgentId = Annotated[str, Field(description="The id of an agent.")]
 
 
 def add_record_tools(tools: Toolset, box: AsyncBoxClient) -> None:
-    """agent_list, agent_show, review_list, review_show, bead_create, bead_list, bead_ready,
-    bead_show, memory_search, pod_read, pod_list, events_read, usage.
+    """agent_list, agent_show, review_list, review_show, memory_search, pod_read, pod_list,
+    events_read, usage.
     """
 
     async def agent_list(limit: Limit = 50, cursor: Cursor = "") -> CallToolResult:
         """Agents of the box, those that ended too."""
-        return document(await box.call("list_agents", query=_page(limit, cursor)))
+        return document(await box.call("list_agents", query=page_query(limit, cursor)))
 
     async def agent_show(agent_id: AgentId) -> CallToolResult:
         """One agent: state, limits, rights, what was refused to it, its model budget."""
@@ -41,33 +40,6 @@ def add_record_tools(tools: Toolset, box: AsyncBoxClient) -> None:
             "show_review", {"agent_id": agent_id}, query={"at": at, "limit": limit}
         )
         return document(page)
-
-    async def bead_create(
-        title: str,
-        body: str = "",
-        tags: Annotated[
-            list[str], Field(description="`for:<agent>` assigns it to agents of that name.")
-        ] = [],  # noqa: B006 - a default in a schema
-        priority: Annotated[int, Field(ge=0, le=9, description="0 is first.")] = 5,
-    ) -> CallToolResult:
-        """Create a work item that agents can claim."""
-        bead, _ = await box.beads.create_epic(title, body=body, tags=tags, priority=priority)
-        return document(bead.to_wire())
-
-    async def bead_list(
-        status: str = "", tag: str = "", limit: Limit = 50, cursor: Cursor = ""
-    ) -> CallToolResult:
-        """Work items by filter."""
-        query = {"status": status or None, "tag": tag or None, **_page(limit, cursor)}
-        return document(await box.call("list_beads", query=query))
-
-    async def bead_ready(limit: Limit = 50, cursor: Cursor = "") -> CallToolResult:
-        """Work items that can be claimed now."""
-        return document(await box.call("ready_beads", query=_page(limit, cursor)))
-
-    async def bead_show(bead_id: str) -> CallToolResult:
-        """One work item with its result."""
-        return document(await box.call("show_bead", {"id": bead_id}))
 
     async def memory_search(
         query: str,
@@ -107,12 +79,7 @@ def add_record_tools(tools: Toolset, box: AsyncBoxClient) -> None:
         return document(await box.call("usage_report", query={"by": by, "since": since or None}))
 
     for reading in (
-        *(agent_list, agent_show, review_list, review_show, bead_list, bead_ready, bead_show),
+        *(agent_list, agent_show, review_list, review_show),
         *(memory_search, pod_read, pod_list, events_read, usage),
     ):
         tools.reading(reading)
-    tools.writing(bead_create)
-
-
-def _page(limit: int, cursor: str) -> dict[str, Any]:
-    return {"limit": limit, "cursor": cursor or None}

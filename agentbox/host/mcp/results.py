@@ -31,6 +31,12 @@ def program_output(summary: str, stdout: str, stderr: str) -> CallToolResult:
     return CallToolResult(content=parts)
 
 
+def answer(summary: str, text: str) -> CallToolResult:
+    """How it went in our words, then what an agent said."""
+    said: list[ContentBlock] = [_text(untrusted(text))] if text else []
+    return CallToolResult(content=[_text(summary), *said])
+
+
 def untrusted(text: str) -> str:
     """The text between marks that its author could not know, without invisible characters. The
     middle of a long one is left out, and it says so.

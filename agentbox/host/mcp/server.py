@@ -15,10 +15,12 @@ from pydantic import AnyHttpUrl
 from agentbox import __version__
 from agentbox.client import AsyncBoxClient
 from agentbox.host.mcp.access import open_box
+from agentbox.host.mcp.beads import add_bead_tools
 from agentbox.host.mcp.programs import add_program_tools
 from agentbox.host.mcp.records import add_record_tools
 from agentbox.host.mcp.review_commit import add_review_commit
 from agentbox.host.mcp.sandboxes import add_sandbox_tools
+from agentbox.host.mcp.sessions import add_session_tools
 from agentbox.host.mcp.toolset import Toolset
 
 _INSTRUCTIONS: Final = (
@@ -44,6 +46,8 @@ def make_server(
     tools = Toolset(server)
     add_program_tools(tools, box)
     add_sandbox_tools(tools, box)
+    add_session_tools(tools, box)
+    add_bead_tools(tools, box)
     add_record_tools(tools, box)
     if may_commit_reviews:
         add_review_commit(tools, box)

@@ -15,7 +15,6 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "image.source": ("debian",),
     "mcp.servers.*.elicitation": (False,),
     "mcp.servers.*.sampling": (False,),
-    "mcp.servers.*.workspace": ("none",),
     "privacy.entities": ("*", "account_number", "email", "phone", "secret", "url"),
     "privacy.mode": ("off", "rules"),
     "sovereign_mesh.enabled": (False,),

@@ -158,11 +158,11 @@ class RuleContext:
         return node
 
     def names(self, table: str) -> tuple[str, ...]:
-        """The names of the entries of a map, sorted, without invalid ones."""
+        """The names of the entries of a map, sorted, without invalid ones. `*` as in `[]`."""
         self.keys_read.add(table)
         node: Any = self.model
-        for name in table.split("."):
-            node = getattr(node, name)
+        for name in split_names(self.path(table)):
+            node = node[name] if isinstance(node, Mapping) else getattr(node, name)
         return tuple(sorted(node))
 
     def has(self, table: str, name: str) -> bool:

@@ -11,6 +11,8 @@ from agentbox.manifest.types import (
     Argument,
     Env,
     Glob,
+    HeaderName,
+    HeaderValue,
     HttpUrl,
     Name,
     Size,
@@ -19,6 +21,16 @@ from agentbox.manifest.types import (
 
 _STDIO = {".enabled": True, ".transport": "stdio"}
 _HTTP = {".enabled": True, ".transport": "http"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class McpHeaderTable:
+    """One header of each request to an http server: a value that everybody may know, or that of a
+    secret.
+    """
+
+    value: HeaderValue = key("", "live", doc="The value, if it is not a secret.")
+    env_var: Env = key("", "recreate", doc="Variable that holds the value.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,6 +91,9 @@ class McpServerTable:
         "recreate",
         doc="Variable that holds the credential.",
         when={**_HTTP, ".auth": Not(("none",))},
+    )
+    headers: Mapping[HeaderName, McpHeaderTable] = entries(
+        "Further headers of each request, by name (rule E313).", when=_HTTP
     )
     tools: Annotated[tuple[Glob, ...], Unique()] = key(
         ("*",), "live", doc="Tools that are offered, by name or glob.", when=ENABLED

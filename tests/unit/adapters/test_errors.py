@@ -33,13 +33,23 @@ def test_the_table_is_that_of_the_specification():
 
 @pytest.mark.parametrize("kind", ERRORS.values(), ids=lambda kind: kind.__name__)
 def test_an_error_survives_its_problem(kind):
-    """The same class, sentence and members; a problem has the members of RFC 9457."""
-    error = kind("cannot do it: so", **{name: [name] for name in kind.names})
+    """The same class, sentence, hint and members; a problem has the members of RFC 9457."""
+    error = kind("cannot do it: so", hint="do this", **{name: [name] for name in kind.names})
     problem = error.to_problem("r1")
     assert problem["type"] == f"urn:agentbox:problem:{kind.code}"
     assert problem["instance"] == "urn:agentbox:request:r1"
     again = from_problem(problem, error.status)
-    assert (type(again), again.message, again.members) == (kind, error.message, error.members)
+    assert (type(again), again.message, again.hint, again.members) == (
+        kind,
+        error.message,
+        "do this",
+        error.members,
+    )
+
+
+def test_a_problem_without_a_hint_has_no_such_member():
+    """An empty one says nothing."""
+    assert "hint" not in slot_errors.NotFound("cannot find it", resource="x", id="y").to_problem()
 
 
 def test_wrong_members_are_a_bug():

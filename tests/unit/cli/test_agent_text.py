@@ -19,7 +19,7 @@ from agentbox.host.cli.output import Output
 # the log view. NONE: nothing that an agent can set (operator names, numbers, files of the checkout).
 TEXT, BYTES, NONE = "text", "bytes", "none"
 COMMANDS = {
-    "up": TEXT, "down": NONE, "restart": NONE, "status": TEXT, "health": TEXT, "logs": BYTES, "shell": NONE, "run": BYTES,
+    "up": TEXT, "down": NONE, "uninstall": NONE, "restart": NONE, "status": TEXT, "health": TEXT, "logs": BYTES, "shell": NONE, "run": BYTES,
     "agent list": TEXT, "agent show": TEXT, "agent spawn": TEXT, "agent stop": TEXT, "agent logs": BYTES, "agent attach": BYTES,
     "agent revoke": TEXT, "task submit": TEXT, "task list": TEXT, "task show": TEXT, "task stop": TEXT, "task logs": BYTES,
     "sandbox create": NONE, "sandbox exec": BYTES, "sandbox cp": BYTES, "sandbox list": TEXT, "sandbox show": TEXT, "sandbox logs": BYTES,

@@ -19,6 +19,9 @@ CODE = """
 import sys
 before = set(sys.modules)
 from agentbox.host.cli.main import main
+if "completion" in sys.argv:  # which ends after 300 ms, with nothing printed
+    from agentbox.host.cli.commands.dev import completion
+    completion._GIVE_UP_SECONDS = 60
 try:
     main(sys.argv[1:])
 except SystemExit as ended:

@@ -42,7 +42,7 @@ def one(text: str) -> Finding:
             "[limits]\nenv_var = 1\n",
             "limits.env_var",
             "unknown-key",
-            "`env_var` belongs to `[providers.<name>]` or `[mcp.servers.<name>]`.",
+            "`env_var` belongs to `[providers.<name>]` or `[mcp.servers.<name>]` or `[mcp.servers.<name>.headers.<name>]`.",
         ),
         (
             '[agents.Big_One]\ncommand = ["x"]\n',

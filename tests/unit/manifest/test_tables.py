@@ -117,15 +117,17 @@ def test_every_key_has_an_apply_class_and_a_default_unless_it_is_required() -> N
 
 
 def test_maps_take_names_only() -> None:
-    """providers, agents, MCP servers and policies: any name, prices: patterns of models, and a closed table under it."""
+    """providers, agents, MCP servers and policies: any name, prices: patterns of models, headers: names of such, and a
+    closed table under it."""
     maps = {
         path: schema
         for path, schema in properties()
         if isinstance(schema.get("additionalProperties"), dict)
     }
-    assert set(maps) == {"providers", "providers.*.prices", "agents", "mcp.servers", "policies"}
+    titles = {"providers.*.prices": "glob", "mcp.servers.*.headers": "header_name"}
+    assert set(maps) == {"providers", "agents", "mcp.servers", "policies", *titles}
     for path, schema in maps.items():
-        title = "glob" if path == "providers.*.prices" else "name"
+        title = titles.get(path, "name")
         assert schema["propertyNames"]["title"] == title
         assert schema["additionalProperties"]["additionalProperties"] is False
 

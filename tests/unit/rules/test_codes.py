@@ -44,7 +44,7 @@ PORTS_AND_RESOURCES = ["E101", "E102", "E103", "E104"]
 SECURITY = ["E201", "E202", "E203", "I204", "E205", "W206", "W207", "E208"]
 AGENTS = [
     *("E301", "E302", "E303", "E304", "E305", "E306"),
-    *("E307", "E308", "E309", "E310", "E311", "E312"),
+    *("E307", "E308", "E309", "E310", "E311", "E312", "E313"),
 ]
 MESH = ["E401", "E402", "E403", "E404", "W405", "W406"]
 IMAGE = ["E501", "W502", "E503"]
@@ -54,9 +54,9 @@ NOT_IN_USE = {"E009", "E021", "E030"}
 
 
 def test_every_code_is_a_rule() -> None:
-    """30 of the base set, 38 of the bands, the file's own, and this release's."""
+    """30 of the base set, 39 of the bands, the file's own, and this release's."""
     bands = [*PORTS_AND_RESOURCES, *SECURITY, *AGENTS, *MESH, *IMAGE, *DEAD]
-    assert (len(BASE), len(bands)) == (30, 38)
+    assert (len(BASE), len(bands)) == (30, 39)
     assert set(discover()) == {FILE, *BASE, *bands, THIS_RELEASE}
     assert set(RETIRED) == NOT_IN_USE
 

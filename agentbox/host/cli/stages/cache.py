@@ -8,12 +8,14 @@ from pathlib import Path
 
 from agentbox.core.paths import HostPaths
 from agentbox.host.engines.sudo_user import chown_tree, make_directory
+from agentbox.host.uninstall.inventory import Inventory
 
 
 @contextmanager
 def host_cache() -> Iterator[Path]:
     """Creates the cache directory if missing; under sudo, chowns it to the caller afterwards."""
     cache = HostPaths.for_this_user().cache
+    Inventory.for_this_user().add_directory("cache", cache)
     make_directory(cache)
     try:
         yield cache

@@ -14,6 +14,7 @@ from agentbox.core.paths import CHECKOUT
 from agentbox.host.cli.context import CliContext
 from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.state import BuildStamp
+from agentbox.host.uninstall.inventory import Inventory
 
 if TYPE_CHECKING:
     from agentbox.manifest.load import Manifest
@@ -141,6 +142,7 @@ def build_and_load(
     )
     if not engine.has_image(result.image_id):
         progress.stage("load into docker")
+        Inventory.for_this_user().add("image", result.image_id)
         engine.load(result.path)
         progress.done()
     stamp = BuildStamp(

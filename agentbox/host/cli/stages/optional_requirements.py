@@ -42,6 +42,7 @@ def install(group: Literal["test", "mcp"]) -> None:
         "pip",
         "--disable-pip-version-check",
         "install",
+        "--no-cache-dir",
         "--quiet",
         "--no-deps",
     ]

@@ -21,6 +21,7 @@ from agentbox.host.engines.workspace_permissions import (
     is_writable,
     prepare_project,
 )
+from agentbox.host.uninstall.inventory import Inventory
 
 
 def choose_engine(cli: CliContext, engine_name: str) -> EngineChoice:
@@ -65,6 +66,8 @@ def workspace_access(choice: EngineChoice) -> WorkspaceAccess:
 
 def grant_project(cli: CliContext, choice: EngineChoice, project: Path, *, yes: bool) -> None:
     """Grants the box's user write access and records it for `down --project`."""
+    if not is_writable(project, workspace_access(choice)):
+        Inventory.for_this_user().add("access-list", project)
     if prepare_project(project, workspace_access(choice), yes=yes):
         cli.state().save_grants([*cli.state().granted_directories(), project])
 

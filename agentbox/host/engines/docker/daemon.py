@@ -15,10 +15,13 @@ from pathlib import Path
 from agentbox.core import mount_namespace
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
+from agentbox.core.paths import environment
 from agentbox.host.engines.command import succeeds
 from agentbox.host.engines.docker.daemon_status import is_reachable
 from agentbox.host.engines.interrupts import deferred_interrupts
 from agentbox.host.engines.sudo_user import make_directory
+from agentbox.host.uninstall.host_traces import note_daemon
+from agentbox.host.uninstall.inventory import Inventory
 
 _WAIT_SECONDS = 20.0
 _POLL_SECONDS = 0.1
@@ -26,6 +29,7 @@ _ATTEMPTS = 2
 _TAIL = 20
 _PID_RECORD = "dockerd.json"  # pid and start time of the daemon started by agentbox
 _PID_FILE = Path("/var/run/docker.pid")
+_MARK = "AGENTBOX_DAEMON"  # in the environment of a dockerd that agentbox started: its directory
 
 
 def is_installed() -> bool:
@@ -81,6 +85,7 @@ def _spawn(directory: Path, log: Path) -> subprocess.Popen[bytes]:
     """Starts dockerd detached and records its pid."""
     _remove_stale_pid_file()
     with wrap_os_errors(f"write {log}"):
+        note_daemon(Inventory(directory))
         make_directory(directory)
         # A daemon without a recorded pid could not be stopped later.
         with log.open("ab") as stream, deferred_interrupts():
@@ -91,6 +96,7 @@ def _spawn(directory: Path, log: Path) -> subprocess.Popen[bytes]:
                 stderr=stream,
                 start_new_session=True,
                 cwd="/",
+                env={**environment(), _MARK: str(directory)},
                 preexec_fn=mount_namespace.preexec_function(),
             )
             identity = {"pid": process.pid, "start_ticks": start_ticks(process.pid)}
@@ -112,9 +118,17 @@ def stop(directory: Path) -> bool:
     if start_ticks(pid) != ticks:
         record_file.unlink()
         return False
+    terminate(pid, directory)
+    record_file.unlink()
+    return True
+
+
+def terminate(pid: int, directory: Path) -> None:
+    """Ends a dockerd and waits for its end. Raises AgentboxError (exit 6)."""
+    ticks = start_ticks(pid)
     os.kill(pid, signal.SIGTERM)
     deadline = time.monotonic() + _WAIT_SECONDS
-    while start_ticks(pid) == ticks:
+    while start_ticks(pid) == ticks != 0:
         if time.monotonic() > deadline:
             raise AgentboxError(
                 f"cannot stop dockerd (pid {pid}): it did not end in {_WAIT_SECONDS:.0f} s",
@@ -122,8 +136,22 @@ def stop(directory: Path) -> bool:
                 exit_code=ExitCode.ENGINE,
             )
         time.sleep(_POLL_SECONDS)
-    record_file.unlink()
-    return True
+
+
+def started_by(directory: Path) -> list[int]:
+    """The pids of dockerd that agentbox started with this directory, also without their record:
+    a killed `up` may not have written it."""
+    mark = f"{_MARK}={directory}".encode()
+    pids = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if (entry / "comm").read_text().strip() != "dockerd":
+                continue
+            if mark in (entry / "environ").read_bytes().split(b"\0"):
+                pids.append(int(entry.name))
+        except OSError:  # ended, or another user's
+            continue
+    return pids
 
 
 def _daemon_runs() -> bool:

@@ -15,6 +15,7 @@ from agentbox.host.engines.docker import daemon_status
 from agentbox.host.engines.docker.docker_cli import docker
 from agentbox.host.engines.docker.old_images import PLAN_LABEL
 from agentbox.host.engines.state import BuildStamp
+from agentbox.host.uninstall.inventory import Inventory
 from agentbox.plan.model import Plan
 
 _REFERENCE: Final = re.compile(r"(?P<name>[^@\s]+)@(?P<digest>sha256:[0-9a-f]{64})")
@@ -63,6 +64,7 @@ def _inspect_image(reference: str) -> dict[str, Any] | None:
 
 def _pull(reference: str) -> dict[str, Any]:
     doing = f"pull {reference}"
+    Inventory.for_this_user().add("image", reference)
     try:
         docker(["pull", "--quiet", reference], doing=doing, timeout=_PULL_SECONDS)
     except AgentboxError as error:

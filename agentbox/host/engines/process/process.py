@@ -26,6 +26,7 @@ from agentbox.host.engines.process.box_files import write_box_files
 from agentbox.host.engines.process.box_processes import box_pids, kill_all, leader_pid
 from agentbox.host.engines.process.privilege_drop import BOX_UID, become_box_user, require_readable
 from agentbox.host.engines.state import BoxRecord, BoxState
+from agentbox.host.uninstall.inventory import Inventory
 from agentbox.plan.names import HOME
 
 _INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE")
@@ -68,6 +69,7 @@ class ProcessEngine:
             self._stop(running_pid, root, start.plan.resources.stop_seconds)
         kill_all(root, _KILL_SECONDS)
         paths = Paths(root)
+        Inventory(start.state.directory.parent).add_directory("process-root", root)
         with wrap_os_errors(f"write the files of the box below {root}"):
             write_box_files(paths, start)
             with deferred_interrupts():  # a process without a record could not be stopped later

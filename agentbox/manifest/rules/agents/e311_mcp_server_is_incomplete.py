@@ -3,14 +3,20 @@
 from collections.abc import Iterator
 
 from agentbox.manifest.findings import Finding
+from agentbox.manifest.rules.agents._policies import enabled_agents
 from agentbox.manifest.rules.context import RuleContext
 
 CODE, SINCE = "E311", "0.1"
 TITLE = "MCP server is incomplete"
 REASON = """\
 A server is started by its command or called at its URL, and one that all agents share has the
-branch of none of them. Without it, each call of its tools would fail."""
+branch of none of them. Without it, each call of its tools would fail. So would the calls of an
+agent that works in the workspace itself, if the server is to see its branch."""
 READS = (
+    "agents",
+    "agents.*.enabled",
+    "agents.*.mcp",
+    "agents.*.workspace",
     "mcp.servers",
     "mcp.servers.*.enabled",
     "mcp.servers.*.transport",
@@ -50,11 +56,28 @@ def check(context: RuleContext) -> Iterator[Finding]:
                 remedy=f'Set {context.path("mcp.servers.*.instance")} = "agent", or workspace = '
                 '"none".',
             )
+        elif context["mcp.servers.*.workspace"] != "none":
+            yield from _check_agents(context)
         return
     if not context["mcp.servers.*.url"]:
         yield _missing(context, "url", "is an http server and has no url")
     if context["mcp.servers.*.auth"] == "bearer" and not context["mcp.servers.*.env_var"]:
         yield _missing(context, "env_var", "sends a bearer token and names no variable with it")
+
+
+def _check_agents(context: RuleContext) -> Iterator[Finding]:
+    """One finding per agent without a branch."""
+    server = context.entry.rpartition(".")[2]
+    for name in enabled_agents(context):
+        key = f"agents.{name}.workspace"
+        if server in context[f"agents.{name}.mcp"] and context[key] != "branch":
+            yield context.finding(
+                key,
+                message=f"agents.{name} has no branch to show to {context.entry}",
+                remedy=f'Set {key} = "branch", or {context.path("mcp.servers.*.workspace")} = '
+                '"none".',
+                related=("mcp.servers.*.workspace",),
+            )
 
 
 def _missing(context: RuleContext, name: str, problem: str) -> Finding:

@@ -15,6 +15,7 @@ from agentbox.core.errors import ExitCode
 from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.agent_output import AgentOutput
 from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.id_argument import id_argument
 from agentbox.host.cli.usage_text import run_line
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ def list_agents(cli: CliContext, state: str | None, name: str | None) -> None:
 
 
 @command.command()
-@click.argument("agent_id")
+@id_argument("agent", "agent_id")
 @click.pass_obj
 def show(cli: CliContext, agent_id: str) -> None:
     """Show an agent: its state, its policy, and each grant with its id."""
@@ -133,7 +134,7 @@ def spawn(
     metavar="S",
     help="From TERM to KILL.",
 )
-@click.argument("agent_id")
+@id_argument("agent", "agent_id")
 @click.pass_obj
 def stop(cli: CliContext, grace_s: float | None, agent_id: str) -> None:
     """Stop an agent with all its processes; it is not restarted."""
@@ -146,7 +147,7 @@ def stop(cli: CliContext, grace_s: float | None, agent_id: str) -> None:
 
 @command.command()
 @click.option("-f", "--follow", is_flag=True, help="Follow until the agent has ended.")
-@click.argument("agent_id")
+@id_argument("agent", "agent_id")
 @click.pass_obj
 def logs(cli: CliContext, follow: bool, agent_id: str) -> None:
     """Show the output of an agent that the box has stored."""
@@ -156,7 +157,7 @@ def logs(cli: CliContext, follow: bool, agent_id: str) -> None:
 
 
 @command.command()
-@click.argument("agent_id")
+@id_argument("agent", "agent_id")
 @click.pass_obj
 def attach(cli: CliContext, agent_id: str) -> None:
     """Attach this terminal to an agent's standard input and output.
@@ -175,7 +176,7 @@ def attach(cli: CliContext, agent_id: str) -> None:
 
 
 @command.command()
-@click.argument("agent_id")
+@id_argument("agent", "agent_id")
 @click.argument("grant_id")
 @click.pass_obj
 def revoke(cli: CliContext, agent_id: str, grant_id: str) -> int:

@@ -10,6 +10,7 @@ import click
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.id_argument import id_argument
 
 _FIELDS = (
     "id",
@@ -47,7 +48,7 @@ def list_(cli: CliContext) -> None:
 
 
 @command.command()
-@click.argument("id")
+@id_argument("approval", "id")
 @click.pass_obj
 def show(cli: CliContext, id: str) -> None:
     """Show an action with its real parameters; the agent's own description is in quotation
@@ -58,7 +59,7 @@ def show(cli: CliContext, id: str) -> None:
 
 @command.command()
 @click.option("--reason", default="", help="Reason, stored in the journal.")
-@click.argument("id")
+@id_argument("approval", "id")
 @click.pass_obj
 def approve(cli: CliContext, reason: str, id: str) -> None:
     """Approve the action, once. Exit 7 when it is already decided."""
@@ -67,7 +68,7 @@ def approve(cli: CliContext, reason: str, id: str) -> None:
 
 @command.command()
 @click.option("--reason", default="", help="Reason, shown to the agent and stored in the journal.")
-@click.argument("id")
+@id_argument("approval", "id")
 @click.pass_obj
 def deny(cli: CliContext, reason: str, id: str) -> None:
     """Deny the action, and equal ones for 10 minutes. Exit 7 when it is already decided."""

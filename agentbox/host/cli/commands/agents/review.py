@@ -17,6 +17,7 @@ from agentbox.host.cli.commands.agents.review_commits import (
     take,
 )
 from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.id_argument import id_argument
 from agentbox.host.cli.output import Output, pluralize
 from agentbox.host.cli.usage_text import models_line, run_line
 
@@ -53,7 +54,7 @@ def list_(cli: CliContext) -> None:
 @click.option(
     "--commits", is_flag=True, help="Show the commits that the agent made, instead of its files."
 )
-@click.argument("agent_id")
+@id_argument("review", "agent_id")
 @click.pass_obj
 def show(cli: CliContext, diff: bool, commits: bool, agent_id: str) -> None:
     """Show the changes of an agent. Files that are executed automatically come first, marked !."""
@@ -105,7 +106,7 @@ def show(cli: CliContext, diff: bool, commits: bool, agent_id: str) -> None:
     is_flag=True,
     help="With --commits: apply them again as yours, with a line Signed-off-by.",
 )
-@click.argument("agent_id")
+@id_argument("review", "agent_id")
 @click.pass_obj
 def commit(
     cli: CliContext,
@@ -163,7 +164,7 @@ def commit(
 @click.option(
     "--with-rest", is_flag=True, help="Add a commit of what the agent changed and did not commit."
 )
-@click.argument("agent_id")
+@id_argument("review", "agent_id")
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @click.pass_obj
 def export(cli: CliContext, kind: str, with_rest: bool, agent_id: str, file: Path) -> None:
@@ -173,7 +174,7 @@ def export(cli: CliContext, kind: str, with_rest: bool, agent_id: str, file: Pat
 
 @command.command()
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
-@click.argument("agent_id")
+@id_argument("review", "agent_id")
 @click.pass_obj
 def discard(cli: CliContext, yes: bool, agent_id: str) -> None:
     """Permanently discard the changes (asks first)."""

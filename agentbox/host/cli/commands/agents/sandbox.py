@@ -16,6 +16,7 @@ from agentbox.host.cli.agent_output import AgentOutput
 from agentbox.host.cli.commands.agents.exec_output import exec_exit_code, format_program, tells_loss
 from agentbox.host.cli.commands.agents.run import EXIT_AGENTBOX_FAILED, parse_env
 from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.id_argument import find_id, id_argument
 
 if TYPE_CHECKING:
     from agentbox.client import BoxClient
@@ -95,7 +96,7 @@ def create(
 @click.option(
     "--detach", "-d", is_flag=True, help="Do not wait: print its number, for `logs` and `signal`."
 )
-@click.argument("sandbox_id")
+@id_argument("sandbox", "sandbox_id")
 @click.argument("argv", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] CMD...")
 @click.pass_obj
 def exec_(
@@ -159,6 +160,7 @@ def cp(cli: CliContext, source: str, target: str) -> None:
     if bool(from_id) == bool(to_id):
         raise click.UsageError("Give one path in a sandbox, as ID:/workspace/..., and one here.")
     with cli.client() as client:
+        from_id, to_id = (find_id(client, "sandbox", one) for one in (from_id, to_id))
         if to_id:
             with click.open_file(from_path, "rb") as stream:
                 client.sandbox_files.write(to_id, to_path, iter(lambda: stream.read(_BLOCK), b""))
@@ -181,7 +183,7 @@ def list_(cli: CliContext) -> None:
 
 
 @command.command()
-@click.argument("sandbox_id")
+@id_argument("sandbox", "sandbox_id")
 @click.pass_obj
 def show(cli: CliContext, sandbox_id: str) -> None:
     """Show a sandbox and its programs."""
@@ -195,7 +197,7 @@ def show(cli: CliContext, sandbox_id: str) -> None:
 
 @command.command()
 @click.option("-f", "--follow", is_flag=True, help="Follow until the program has ended.")
-@click.argument("sandbox_id")
+@id_argument("sandbox", "sandbox_id")
 @click.argument("n")
 @click.pass_obj
 def logs(cli: CliContext, follow: bool, sandbox_id: str, n: str) -> None:
@@ -206,7 +208,7 @@ def logs(cli: CliContext, follow: bool, sandbox_id: str, n: str) -> None:
 
 
 @command.command()
-@click.argument("sandbox_id")
+@id_argument("sandbox", "sandbox_id")
 @click.argument("n")
 @click.argument("signal", type=click.Choice(_SIGNALS), default="TERM")
 @click.pass_obj
@@ -225,7 +227,7 @@ def signal(cli: CliContext, sandbox_id: str, n: str, signal: str) -> None:
     metavar="S",
     help="From TERM to KILL.",
 )
-@click.argument("sandbox_id")
+@id_argument("sandbox", "sandbox_id")
 @click.pass_obj
 def end(cli: CliContext, grace_s: float | None, sandbox_id: str) -> None:
     """End a sandbox with all its programs; its changes wait for a review."""

@@ -13,6 +13,7 @@ from agentbox.core.errors import ExitCode
 from agentbox.core.visible_text import escape_invisible
 from agentbox.host.cli.agent_output import AgentOutput
 from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.id_argument import id_argument
 from agentbox.host.cli.usage_text import models_line, run_line
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def list_tasks(cli: CliContext) -> None:
 
 
 @command.command()
-@click.argument("task_id")
+@id_argument("task", "task_id")
 @click.pass_obj
 def show(cli: CliContext, task_id: str) -> None:
     """Show a task."""
@@ -99,7 +100,7 @@ def show(cli: CliContext, task_id: str) -> None:
 
 
 @command.command()
-@click.argument("task_id")
+@id_argument("task", "task_id")
 @click.pass_obj
 def stop(cli: CliContext, task_id: str) -> None:
     """Cancel a task; a running one is stopped."""
@@ -109,7 +110,7 @@ def stop(cli: CliContext, task_id: str) -> None:
 
 @command.command()
 @click.option("-f", "--follow", is_flag=True, help="Follow until the task has ended.")
-@click.argument("task_id")
+@id_argument("task", "task_id")
 @click.pass_obj
 def logs(cli: CliContext, follow: bool, task_id: str) -> None:
     """Show the output of a task that the box has stored."""
