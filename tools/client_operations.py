@@ -35,6 +35,8 @@ RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "sandboxes": ("Sandboxes", "Programs run under one agent's confinement."),
     "sessions": ("Sessions", "Agents that speak the Agent Client Protocol."),
     "mcp": ("Mcp", "MCP servers of the box."),
+    "backups": ("Backups", "Snapshots of the box."),
+    "generation": ("Generation", "The generation that runs."),
 }
 _OF_THE_BOX: Final = ("box", "tasks")  # their operations are methods of the client itself
 _BY_HAND: Final = (

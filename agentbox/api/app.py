@@ -29,8 +29,11 @@ from agentbox.api.background.jobs import make_jobs
 from agentbox.api.background.readiness_changes import ReadinessChanges
 from agentbox.api.background.sandbox_canaries import SandboxCanaryWatcher
 from agentbox.api.background.test_hooks import slot_open_hook
+from agentbox.api.backups.setup import make_backups
 from agentbox.api.boot_facts import load_boot_facts
+from agentbox.api.endpoints.backups import BackupHandlers
 from agentbox.api.endpoints.box import BoxHandlers
+from agentbox.api.endpoints.generation import GenerationHandlers
 from agentbox.api.endpoints.health import HealthReporter
 from agentbox.api.endpoints.mcp import McpHandlers
 from agentbox.api.endpoints.mesh import MeshHandlers
@@ -42,6 +45,7 @@ from agentbox.api.endpoints.skills import SkillHandlers
 from agentbox.api.endpoints.tasks import TaskHandlers
 from agentbox.api.endpoints.tokens import TokenHandlers
 from agentbox.api.endpoints.usage import UsageHandlers
+from agentbox.api.hold import Hold
 from agentbox.api.http.asgi import ApplicationFactory
 from agentbox.api.http.handler import EndpointGroup
 from agentbox.api.http.livez import Uptime
@@ -53,6 +57,7 @@ from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.metrics.http_metrics import HttpMetrics
 from agentbox.api.model_usage import ModelUsageReader
 from agentbox.api.plan_source import PlanSource
+from agentbox.api.session_host import session_host_of
 from agentbox.api.session_usage import SessionUsageReader
 from agentbox.api.slot_endpoints import slot_groups
 from agentbox.api.slot_opening_gates import SlotOpeningGates
@@ -64,12 +69,6 @@ from agentbox.box.supervision.boot_event_log import BootEventLog
 from agentbox.box.supervision.boot_record import BootRecord
 from agentbox.box.supervision.secrets import find_token
 from agentbox.box.supervision.slot_credentials import slot_secrets
-from agentbox.client.session_host.connection import (
-    NoSessionHost,
-    SessionHostConnection,
-    session_host_client,
-)
-from agentbox.contracts.session_host import SessionHost
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.gateway.llm.call_sums import CallSums
@@ -96,6 +95,7 @@ class Api:
     outbox: "Outbox | None"
     mesh: MeshRole
     tasks: TaskRunner
+    hold: Hold
     evaluator: Evaluator
     background: BackgroundWork
     shutdown: SlotShutdown
@@ -110,10 +110,9 @@ class Api:
 def build(
     plan: Plan, paths: Paths, record: BootRecord | None, *, clock: Clock | None = None
 ) -> Api:
-    """Builds all objects without starting them. `plan` is the plan of the boot: digests refer to
-    it; otherwise the plan applied since is used. `clock` is the clock of the slots. Raises
-    AgentboxError for a plan that this release cannot serve.
-    """
+    """Builds all objects, starting none. `plan` is that of the boot: digests refer to it; otherwise
+    the plan applied since is used. `clock` is that of the slots. Raises AgentboxError for a plan
+    that this release cannot serve."""
     if plan.api.auth != "token":
         raise AgentboxError(
             f"cannot serve api.auth = {plan.api.auth}: this release supports token only",
@@ -121,6 +120,7 @@ def build(
         )
     boot, plans = load_boot_facts(record, plan, paths), PlanSource(plan_in_force(paths, plan))
     uptime, ready_once, closing = Uptime(), asyncio.Event(), asyncio.Event()
+    hold = Hold(paths)
     boot_log = BootEventLog(paths, boot.boot_id, boot.plan_digest, boot.image_ref)
 
     registry, http_metrics = CollectorRegistry(), HttpMetrics()
@@ -134,7 +134,7 @@ def build(
     metrics.unclean.set(boot.previous_shutdown == "unclean")
 
     gates = SlotOpeningGates(slot_open_hook(boot.hooks))
-    slots = _slots(plans.current, paths, gates, registry, clock, boot.hooks.clock_scale)
+    slots = _slots(plans.current, paths, gates, registry, clock, boot.hooks.clock_scale, hold)
     outbox = make_outbox(plan, paths, slots, registry)
     mesh_host = make_mesh_host(plans, paths, boot, slots.journal, registry)
     tokens, sessions = TokenStore(paths), SessionCallers(mesh_host)
@@ -169,7 +169,6 @@ def build(
     slots.subscribe(partial(evaluator.wake, "adapters"))
     if requirements.sandbox is not None:
         canaries.subscribe(partial(evaluator.wake, "sandbox"))
-
     mesh_client = None
     if plan.mesh.mode == "client":
         # Costs start time, and only clients need it.
@@ -178,23 +177,26 @@ def build(
         mesh_client = make_mesh_client(plans, paths, boot, slots, evaluator, outbox, registry)
         gates.add(mesh_client.slots.before_open)
     mesh = MeshRole(plan.mesh.mode, mesh_host, mesh_client)
-
     has_journal = plan.slots["events"].use != "off"
     watch = BootWatch(
         paths, boot.boot_id, boot_events, requirements.programs, metrics, imports=has_journal
     )
     drift = DriftWatcher(plans, paths, boot, metrics.drift, boot_log)
     plans.subscribe(lambda _plan: drift.wake())
-    session_host = _session_host(plan, paths)
+    session_host = session_host_of(plan, paths)
     index = EventIndex(paths.slot("events") / "search.db")
     jobs = make_jobs(
-        plans, paths, boot.boot_id, slots, metrics, canaries, session_host, ready_once, index
+        plans, paths, boot.boot_id, slots, metrics, canaries, session_host, ready_once, index, hold
     )
-    background = BackgroundWork(watch, drift if boot.boot_id else None, jobs)
+    maker, schedule = make_backups(
+        paths, plans, slots, registry, ready_once if boot.boot_id else None
+    )
+    background = BackgroundWork(
+        watch, drift if boot.boot_id else None, {**jobs, "backups": hold.after(schedule)}
+    )
     shutdown = SlotShutdown(background, mesh, slots)
     drain = Drain(evaluator, tasks, slots, shutdown, plans, boot_log, closing)
     requirements.draining.subscribe(partial(drain.begin, "supervisord is shutting down"))
-
     health = HealthReporter(
         uptime,
         boot,
@@ -223,9 +225,11 @@ def build(
         "sessions": EndpointGroup(SessionHandlers(session_host, used, closing)),
         "mcp": EndpointGroup(McpHandlers(paths, plans)),
         "tokens": EndpointGroup(TokenHandlers(tokens, slots.journal)),
+        "backups": EndpointGroup(BackupHandlers(paths, plans, maker, slots.journal)),
         "mesh": EndpointGroup(MeshHandlers(mesh, outbox)),
+        "generation": EndpointGroup(GenerationHandlers(paths, slots, hold)),
     }
-    access = RequestAccess(authenticator, plans.current)
+    access = RequestAccess(authenticator, plans.current, hold)
     applications = ApplicationFactory(access, plans, groups, uptime, http_metrics)
     return Api(
         paths=paths,
@@ -236,6 +240,7 @@ def build(
         outbox=outbox,
         mesh=mesh,
         tasks=tasks,
+        hold=hold,
         evaluator=evaluator,
         background=background,
         shutdown=shutdown,
@@ -255,6 +260,7 @@ def _slots(
     registry: CollectorRegistry,
     clock: Clock | None,
     scale: float,
+    hold: Hold,
 ) -> Slots:
     """A test's clock scales waits, but not the start time of agent-host: opening keeps at least 2
     s.
@@ -263,17 +269,16 @@ def _slots(
     return create_slots(
         plan,
         paths,
-        Deps(metrics=Metrics(registry), before_open=gates, clock=clock or SystemClock()),
+        Deps(
+            metrics=Metrics(registry),
+            clock=clock or SystemClock(),
+            before_open=gates,
+            may_send=hold.wait,
+        ),
         timing=replace(timing, open=max(timing.open, 2.0)),
         secrets=lambda slot: slot_secrets(paths, plan.slots[slot].options),
         spans=_spans(plan),
     )
-
-
-def _session_host(plan: Plan, paths: Paths) -> SessionHost:
-    """session-host runs where an agent speaks ACP."""
-    speaks_acp = any(agent.protocol == "acp" for agent in plan.agents.values())
-    return session_host_client(SessionHostConnection(paths) if speaks_acp else NoSessionHost())
 
 
 def _admin_token(plan: Plan, paths: Paths) -> str:

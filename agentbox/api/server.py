@@ -72,18 +72,34 @@ def _listeners(api: Api, bind_addresses: ListenerAddresses) -> tuple[Listener, L
 
 
 async def _run(api: Api, stop_requested: asyncio.Event) -> None:
-    api.tasks.start()
+    held = api.hold.held
+    if not held:
+        api.tasks.start()
+    releasing: asyncio.Future[None] | None = None
     evaluating = asyncio.ensure_future(api.evaluator.run())
     evaluating.add_done_callback(log_failures("readiness evaluator"))
     try:
         if await _open_slots(api, stop_requested):
             api.background.start()
+            if held:
+                releasing = asyncio.ensure_future(_start_when_released(api))
+                releasing.add_done_callback(log_failures("start after the hold"))
             api.mesh.start()
             await _serve_until(stop_requested, evaluating)
         await _end(api)
     finally:
-        evaluating.cancel()
-        await asyncio.wait({evaluating})
+        running = {task for task in (evaluating, releasing) if task is not None}
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running)
+
+
+async def _start_when_released(api: Api) -> None:
+    """What a held start leaves out. The client of a mesh has joined by then: without its host's
+    slots it would never be ready.
+    """
+    await api.hold.wait()
+    api.tasks.start()
 
 
 async def _serve_until(stop_requested: asyncio.Event, evaluating: "asyncio.Future[None]") -> None:

@@ -355,6 +355,13 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
         RequestLine("create_token", "POST", "/v1/tokens", (), False, "create", False),
         RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),
         RequestLine("revoke_own_token", "DELETE", "/v1/token", (), False, "revoke_self", False),
+        RequestLine("create_backup", "POST", "/v1/backups", (), False, "create", False),
+        RequestLine("list_backups", "GET", "/v1/backups", (), False, "list_backups", True),
+        RequestLine("get_backup", "GET", "/v1/backups/{id}", (), False, "get", True),
+        RequestLine("verify_backup", "POST", "/v1/backups/{id}/verify", (), False, "verify", False),
+        RequestLine(
+            "backup_archive", "GET", "/v1/backups/{id}/archive", (), False, "archive", True
+        ),
         RequestLine("mesh_register", "POST", "/v1/register", (), False, "register", False),
         RequestLine("mesh_heartbeat", "POST", "/v1/heartbeat", (), False, "heartbeat", False),
         RequestLine("mesh_deregister", "POST", "/v1/deregister", (), False, "deregister", False),
@@ -375,5 +382,8 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
         RequestLine("mesh_join", "POST", "/v1/mesh/join", (), False, "join", False),
         RequestLine("mesh_outbox", "GET", "/v1/mesh/outbox", (), False, "outbox", True),
         RequestLine("mesh_drop", "DELETE", "/v1/mesh/outbox/{id}", (), False, "drop", False),
+        RequestLine("show_generation", "GET", "/v1/generation", (), False, "show", True),
+        RequestLine("release_generation", "POST", "/v1/release", (), False, "release", False),
+        RequestLine("try_agent", "POST", "/v1/generation/agent", (), False, "try_agent", False),
     )
 }

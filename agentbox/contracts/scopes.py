@@ -4,7 +4,7 @@
 # of a mesh session, and every named token holds `token:self`: none of them can be assigned.
 SCOPES: frozenset[str] = frozenset(
     f"{slot}:{verb}"
-    for slot in ("beads", "pods", "memory", "events", "agents", "approvals")
+    for slot in ("beads", "pods", "memory", "events", "agents", "approvals", "backups")
     for verb in ("read", "write")
 ) | {"reviews:write", "mesh:join", "mesh:admin", "mesh:session", "token:self", "admin", "core"}
 GRANTABLE = SCOPES - {"core", "mesh:session", "token:self"}

@@ -36,7 +36,9 @@ class NewToken(Record):
 
 @record
 class Token(Record):
-    """The metadata of a token, without its value."""
+    """The metadata of a token, without its value. `disabled`: it came back with a restored state,
+    where it may have been revoked since, and is refused.
+    """
 
     id: str
     name: str
@@ -49,6 +51,7 @@ class Token(Record):
     event_source: str
     rate: int
     origin_box: str
+    disabled: bool
 
 
 @record

@@ -113,6 +113,8 @@ class Paths:
     state_secrets = _below(state, "secrets")
     # The API token, created at the first boot, mode 0600.
     api_key = _below(state_secrets, "mgmt-key")
+    # Exists while the box is held: a new generation that is not confirmed yet.
+    held = _below(state, "held")
     boots = _below(state, "boot")
     # The current or last boot, and whether it ended cleanly.
     boot_current = _below(boots, "current.json")
@@ -125,6 +127,15 @@ class Paths:
     # executable.
     probe_homes = _below(state, "probes")
     branches = _below(state, "branches")
+    # The volume with snapshots, and what is staged for one; nothing of it is in a snapshot.
+    backups = _below(state, "backups")
+    backup_staging = _below(backups, "staging")
+    # Of the program backup, for this boot: what to do, and what came of it.
+    backup_run = _below(run, "backup")
+    backup_request = _below(backup_run, "request.json")
+    backup_result = _below(backup_run, "result.json")
+    # When backups were tried and verified.
+    backup_record = _below(state, "backup.json")
     # The store of session-host.
     sessions = _below(state, "sessions")
     workspace = _at("/workspace")

@@ -7,7 +7,12 @@ from typing import Any
 from agentbox.core.adapter_error import PROBLEM as PROBLEM
 from agentbox.core.adapter_error import REQUEST as REQUEST
 from agentbox.core.adapter_error import AdapterError as AdapterError
+from agentbox.core.backup_errors import BackupBusy as BackupBusy
+from agentbox.core.backup_errors import BackupNotSetUp as BackupNotSetUp
+from agentbox.core.backup_errors import BackupRunning as BackupRunning
+from agentbox.core.backup_errors import BackupUnusable as BackupUnusable
 from agentbox.core.errors import AgentboxError
+from agentbox.core.generation_errors import Held as Held
 from agentbox.core.mcp_errors import McpDrift as McpDrift
 from agentbox.core.mcp_errors import McpResult as McpResult
 from agentbox.core.mcp_errors import McpTimeout as McpTimeout

@@ -32,6 +32,7 @@ from agentbox.manifest.tables.slots import AdaptersTable
 from agentbox.manifest.tables.sovereign_mesh import SovereignMeshTable
 from agentbox.manifest.tables.state import StateTable
 from agentbox.manifest.tables.toolchains import ToolchainsTable
+from agentbox.manifest.tables.upgrade import UpgradeTable
 from agentbox.manifest.types import Size
 
 T = TypeVar("T")
@@ -47,6 +48,7 @@ class Model:
     api: ApiTable = table(ApiTable)
     observability: ObservabilityTable = table(ObservabilityTable)
     backup: BackupTable = table(BackupTable)
+    upgrade: UpgradeTable = table(UpgradeTable)
     adapters: AdaptersTable = table(AdaptersTable)
     mesh: MeshTable = table(MeshTable)
     sovereign_mesh: SovereignMeshTable = table(SovereignMeshTable)

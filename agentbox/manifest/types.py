@@ -6,7 +6,7 @@ Standard library only: the boot imports this.
 from collections.abc import Mapping
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from agentbox.manifest import amounts
+from agentbox.manifest import amounts, backup_types
 from agentbox.manifest.declarations.constraints import MinItems, Pattern, Range, TypeInfo
 
 _UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -56,7 +56,6 @@ _BARE_IPV6 = "^[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){2,7}(/[0-9]{1,3})?$"
 _ZEROS = "0" * 64
 _WS_NOUN, _WS_EXAMPLE = "a ws or wss URL without credentials", '"wss://relay.example"'
 _KEY_NOUN, _KEY_EXAMPLE = "a public key, 64 hex digits or npub1...", f'"{_ZEROS}"'
-
 SizeText = Annotated[
     str,
     TypeInfo("size", 'A whole number and a binary unit, no space: "512MiB".', "a size", '"512MiB"'),
@@ -307,7 +306,7 @@ NetTarget = Annotated[
 def types_by_name() -> Mapping[str, Any]:
     """The annotation of each named type, by its name."""
     hints: dict[str, Any] = {}
-    for hint in (*globals().values(), *vars(amounts).values()):
+    for hint in (*globals().values(), *vars(amounts).values(), *vars(backup_types).values()):
         if get_origin(hint) is Annotated:
             hints.update((mark.name, hint) for mark in get_args(hint) if isinstance(mark, TypeInfo))
     return hints

@@ -13,7 +13,7 @@ from agentbox.manifest.features.model import Feature
 from agentbox.manifest.keys import apply_class, significant_values
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.skills.corpus import select_skills, usable_skills
-from agentbox.plan import slots, storage
+from agentbox.plan import backup, session_host, slots, storage
 from agentbox.plan.drift import apply_table
 from agentbox.plan.egress import destinations
 from agentbox.plan.errors import PlanError
@@ -34,7 +34,6 @@ from agentbox.plan.model import (
 from agentbox.plan.network import check_ports, control_plane_ports
 from agentbox.plan.programs import check_names, check_stop_budget, control_plane_programs
 from agentbox.plan.secrets import passed_names, secret_names
-from agentbox.plan.session_host import PROGRAM, RULESET, is_needed
 from agentbox.plan.storage import with_log_sizes
 from agentbox.plan.values import flatten_keys, sizes_to_bytes
 
@@ -51,6 +50,7 @@ _MANIFEST_TABLES: Final = (
     "providers",
     "cost",
     "reach",
+    "backup",
 )
 _TABLE_NAMES: Final = {"reach": "egress"}  # a plan's `egress` are the destinations of the box
 
@@ -81,7 +81,9 @@ def build_plan(
         [features[name] for name in enabled_names], values, system, lock.python, exceptions
     )
     slot_plans = slots.resolve_slots(tables["adapters"])
-    own = (PROGRAM,) if is_needed(tables["agents"], slot_plans) else ()
+    own = [(backup.PROGRAM, backup.RULESET)]
+    if session_host.is_needed(tables["agents"], slot_plans):
+        own.append((session_host.PROGRAM, session_host.RULESET))
     api, observability = _api(tables["api"]), ObservabilityPlan(**tables["observability"])
     resources = ResourcesPlan(**tables["resources"])
     seccomp = seccomp or _seccomp(
@@ -112,12 +114,14 @@ def build_plan(
         observability=observability,
         **_manifest_tables(tables),
         slots=slot_plans,
-        programs=_programs(slot_plans, (*contributed.programs, *own), resources),
-        rulesets={**contributed.rulesets, **{program.name: RULESET for program in own}},
+        programs=_programs(
+            slot_plans, (*contributed.programs, *(program for program, _ in own)), resources
+        ),
+        rulesets={**contributed.rulesets, **{program.name: ruleset for program, ruleset in own}},
         ports=(*control_plane_ports(api, observability, slot_plans), *contributed.ports),
         probes=contributed.probes,
         tmpfs=storage.baseline_tmpfs(model.resources),
-        volumes=(*storage.baseline_volumes(), *contributed.volumes),
+        volumes=(*storage.baseline_volumes(model.backup.folder), *contributed.volumes),
         writable_roots=(),
         secrets=secret_names(values, _classes(values)),
         passwords=contributed.passwords,

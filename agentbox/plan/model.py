@@ -13,6 +13,7 @@ from agentbox.core.records.plain import build, to_plain
 from agentbox.plan.tables import (
     AcpPlan,
     AgentPlan,
+    BackupPlan,
     CostPlan,
     EgressPlan,
     LimitsPlan,
@@ -53,6 +54,7 @@ class Program:
     log_backups: int = 0
     group: str = ""  # "" = no group
     once: bool = False  # runs once, never restarted
+    autostart: bool = True  # false: off until another program starts it
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,6 +251,7 @@ class Plan:
     mcp: McpPlan
     state: StatePlan
     sandboxes: SandboxesPlan
+    backup: BackupPlan
     acp: AcpPlan
     policies: Mapping[str, PolicyPlan] = field(default_factory=dict)
     providers: Mapping[str, ProviderPlan] = field(default_factory=dict)
@@ -278,9 +281,7 @@ class Plan:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The inverse of `to_json`. Raises ValueError naming the field that is missing or
-        unknown.
-        """
+        """The inverse of `to_json`. Raises ValueError with the missing or unknown field."""
         plan = build(cls, data, "plan")
         assert isinstance(plan, cls)
         return plan

@@ -2,6 +2,7 @@
 
 STATE = "state"
 BRANCHES = "branches"
+BACKUPS = "backups"
 WORKSPACE = "workspace"
 
 BOOTSTRAP = "bootstrap"
@@ -13,6 +14,7 @@ MODEL_METRICS_FILE = (
 AGENT_HOST = "agent-host"
 SESSION_HOST = "session-host"
 MCP_HOST = "mcp-host"
+BACKUP = "backup"
 SEAL = "bootstrap-seal"
 
 STAGE_VARIABLE = "AGENTBOX_BOOTSTRAP_STAGE"

@@ -25,11 +25,14 @@ def baseline_tmpfs(resources: ResourcesTable) -> tuple[TmpfsPlan, ...]:
     return tuple(TmpfsPlan(target=row.target, size=int(row.size), mode=row.mode) for row in rows)
 
 
-def baseline_volumes() -> tuple[VolumePlan, ...]:
-    """State, branches (separate from the journal), workspace; a parent precedes its children."""
+def baseline_volumes(backups: str) -> tuple[VolumePlan, ...]:
+    """State, branches (separate from the journal), backups (`backup.folder`: a volume or a folder
+    of the host), workspace; a parent precedes its children.
+    """
     return (
         VolumePlan(source=STATE, target=str(_BOX.state)),
         VolumePlan(source=BRANCHES, target=str(_BOX.branches)),
+        VolumePlan(source=backups, target=str(_BOX.backups)),
         VolumePlan(source=WORKSPACE, target=str(_BOX.workspace)),
     )
 

@@ -25,7 +25,12 @@ PROTECTED_PATHS: Final = (
 UNCOVERABLE_PATHS: Final = ("/", "/dev", "/opt", "/var", "/var/lib")
 """Paths that may contain mounts, but may not be covered themselves."""
 TMPFS_TARGETS: Final = ("/run", "/tmp", "/var/log", "/var/log/supervisor", "/var/run")
-VOLUME_TARGETS: Final = ("/var/lib/agentbox", "/var/lib/agentbox/branches", "/workspace")
+VOLUME_TARGETS: Final = (
+    "/var/lib/agentbox",
+    "/var/lib/agentbox/backups",
+    "/var/lib/agentbox/branches",
+    "/workspace",
+)
 """Mounts of the baseline: noexec memory that may grow, and volumes."""
 _HOST_PATHS: Final = ("/etc", "/root", "/proc", "/sys", "/dev", "/run", "/var/run")
 _KEY_DIRECTORIES: Final = re.compile(

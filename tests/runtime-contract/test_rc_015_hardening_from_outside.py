@@ -92,7 +92,12 @@ def _namespaces_and_mounts(box: DockerBox, found: dict[str, Any]) -> None:
     assert {binding["HostIp"] for binding in published} == {"127.0.0.1"}, "published address"
     mounts = {mount["Destination"]: mount for mount in found["Mounts"]}
     binds = {f"/run/secrets/{name}" for name in box.plan.secrets} | {"/etc/agentbox.toml"}
-    volumes = {"/var/lib/agentbox", "/var/lib/agentbox/branches", "/workspace"}
+    volumes = {
+        "/var/lib/agentbox",
+        "/var/lib/agentbox/backups",
+        "/var/lib/agentbox/branches",
+        "/workspace",
+    }
     assert set(mounts) == binds | volumes, "mounts"
     assert {target for target, mount in mounts.items() if mount["Type"] == "bind"} == binds, "binds"
     assert [target for target in binds if mounts[target]["RW"]] == [], "writable binds"

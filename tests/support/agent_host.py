@@ -74,6 +74,7 @@ def plan_of(
         sandboxes=parsed.sandboxes,
         acp=parsed.acp,
         mcp=parsed.mcp,
+        backup=parsed.backup,
         agents=parsed.agents,
         policies=parsed.policies,
         providers=parsed.providers,

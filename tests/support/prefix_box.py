@@ -164,6 +164,7 @@ def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
         "sandboxes": tables.sandboxes(),
         "acp": tables.acp(),
         "mcp": tables.mcp(),
+        "backup": tables.backup(),
         "reach": tables.reach(),
         "slots": {"events": SlotPlan(use="local-jsonl", required=False)},
         "programs": programs,

@@ -7,6 +7,7 @@ from typing import Any
 from agentbox.plan.model import Plan
 from agentbox.plan.tables import (
     AcpPlan,
+    BackupPlan,
     EgressPlan,
     LimitsPlan,
     McpPlan,
@@ -52,6 +53,11 @@ def acp(**changes: Any) -> AcpPlan:
 def mcp(**changes: Any) -> McpPlan:
     """`[mcp]`: no servers."""
     return replace(_default().mcp, **changes)
+
+
+def backup(**changes: Any) -> BackupPlan:
+    """`[backup]`: nothing is scheduled."""
+    return replace(_default().backup, **changes)
 
 
 def reach(**changes: Any) -> EgressPlan:

@@ -34,6 +34,8 @@ _TITLES = {
     "sandbox_files": "Files of sandboxes",
     "sessions": "Sessions (ACP)",
     "tokens": "Tokens",
+    "generation": "The generation that runs",
+    "backups": "Backups",
     "mesh": "Mesh",
 }
 _HEAD = f"""# Management API

@@ -19,6 +19,7 @@ from agentbox.adapters.runtime.input_checks import (
     json_text,
 )
 from agentbox.adapters.runtime.paging import page_of
+from agentbox.adapters.runtime.postgres_cut import PostgresCut
 from agentbox.contracts import beads
 from agentbox.contracts.beads import ALL, Bead, BeadFilter, BeadSpec, Claim
 from agentbox.core.deadline import Deadline
@@ -52,6 +53,9 @@ class ExternalPgBeads(Adapter):
     async def open(self, deadline: Deadline) -> None:
         await self._db.open(deadline)
         await self._db.run(leases.sync_clock)
+
+    def cut(self, *, dump: bool) -> PostgresCut | None:
+        return PostgresCut(self.cfg, "beads") if dump else None
 
     async def close(self) -> None:
         await self._db.close()

@@ -19,6 +19,7 @@ from agentbox.adapters.beads.sqlite.rows import (
 from agentbox.adapters.beads.sqlite.schema import MIGRATIONS
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Deps, Page, SlotConfig
+from agentbox.adapters.runtime.cut import SqliteCut
 from agentbox.adapters.runtime.input_checks import (
     check_range,
     check_text,
@@ -63,6 +64,15 @@ class LocalSqliteBeads(SqliteAdapter):
         await self._db.open()
         await self._db.write(lambda db: leases.rebase_leases(db, self._now()))
         self._poller = asyncio.create_task(self._poll_lease_clock(), name="lease-time")
+
+    def cut(self, *, dump: bool) -> SqliteCut:
+        return SqliteCut(
+            self.cfg.directory / "beads.db",
+            "beads/beads.db",
+            "SELECT count(*) FROM beads",
+            self.slot,
+            self.impl,
+        )
 
     async def close(self) -> None:
         poller, self._poller = self._poller, None

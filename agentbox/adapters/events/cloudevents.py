@@ -9,9 +9,9 @@ BATCH = "application/cloudevents-batch+json"
 SINGLE = "application/cloudevents+json"
 
 
-def cloud_event(event: Event) -> dict[str, Any]:
+def cloud_event(event: Event, epoch: int = 0) -> dict[str, Any]:
     """Return the event with its chain position as extensions. `agentboxseq` is a string because
-    integers of CloudEvents have 32 bits."""
+    integers of CloudEvents have 32 bits; so is `agentboxepoch`, absent for 0."""
     wire = event.to_wire()
     members = {
         "specversion": "1.0",
@@ -28,6 +28,7 @@ def cloud_event(event: Event) -> dict[str, Any]:
         "agentboxagent": wire["agent_id"],
         "agentboxsession": wire["session_id"],
         "agentboxtrace": wire["trace_id"],
+        "agentboxepoch": str(epoch) if epoch else None,
         "agentboxorigin": None if event.origin is None else event.origin.box,
     }
     return {name: value for name, value in members.items() if value is not None}

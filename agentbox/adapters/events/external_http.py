@@ -8,6 +8,8 @@ from collections.abc import AsyncIterator, Sequence
 from agentbox.adapters.events.delivery.cursor import DeliveryCursor
 from agentbox.adapters.events.delivery.sink import Sink
 from agentbox.adapters.events.delivery.worker import NO_SINK_REASON, DeliveryWorker
+from agentbox.adapters.events.journal.cut import JournalCut
+from agentbox.adapters.events.journal.epoch import read_epoch
 from agentbox.adapters.events.local_jsonl import LocalJsonlEvents
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
 from agentbox.adapters.runtime.input_checks import check_range
@@ -22,6 +24,7 @@ from agentbox.contracts.events import (
     Received,
     VerifyReport,
 )
+from agentbox.core.background.threads import run_in_thread
 from agentbox.core.deadline import Deadline
 from agentbox.core.slot_errors import AdapterError, CursorExpired
 from agentbox.core.storage.sqlite import closed_error
@@ -46,7 +49,9 @@ class ExternalHttpEvents(Adapter):
         self._journal = LocalJsonlEvents(cfg, deps)
         self.capabilities = self._journal.capabilities
         self._cursor = DeliveryCursor(cfg.directory, self.impl)
-        self._worker = DeliveryWorker(self._journal, self._cursor, deps.clock, self._on_delivered)
+        self._worker = DeliveryWorker(
+            self._journal, self._cursor, deps.clock, self._on_delivered, deps.may_send
+        )
         self._worker_task: asyncio.Task[None] | None = None
         self._sink: Sink | None = None
 
@@ -56,6 +61,7 @@ class ExternalHttpEvents(Adapter):
         await self._journal.open(deadline)
         await self._cursor.open()
         await self._check_cursor()
+        self._worker.epoch = await run_in_thread(lambda: read_epoch(self.cfg.directory))
         await self._set_sink(self.cfg)
         self._worker_task = asyncio.get_running_loop().create_task(
             self._worker.run(), name="events-courier"
@@ -70,6 +76,9 @@ class ExternalHttpEvents(Adapter):
             await self._sink.close()
         await self._cursor.close()
         await self._journal.close()
+
+    def cut(self, *, dump: bool) -> JournalCut:
+        return self._journal.cut(dump=dump)
 
     async def adopt(self, cfg: SlotConfig[HttpEventsOptions]) -> bool:
         """Apply a change of the sink or its credentials while serving; other changes reopen the

@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from concurrent.futures import Future
 
 from agentbox.adapters.events.journal.batch import AppendJob
+from agentbox.adapters.events.journal.cut import JournalCut
 from agentbox.adapters.events.journal.drafts import create_draft
 from agentbox.adapters.events.journal.foreign_records import draft_from_delivery
 from agentbox.adapters.events.journal.open_journal import DISK_FULL, OpenJournal
@@ -79,6 +80,9 @@ class LocalJsonlEvents(Adapter):
         self._notify_readers()
         if journal is not None:
             await run_in_thread(journal.close)
+
+    def cut(self, *, dump: bool) -> JournalCut:
+        return JournalCut(self._require_open(), self.cfg.directory, self.cfg.use)
 
     @property
     def agent_refusal(self) -> AdapterError | None:

@@ -28,6 +28,7 @@ from agentbox.adapters.runtime.input_checks import (
     encode_cursor,
 )
 from agentbox.adapters.runtime.paging import page_of, page_of_records
+from agentbox.adapters.runtime.postgres_cut import PostgresCut
 from agentbox.contracts.memory import LIMIT, MAX_KEY, Embedder, Hit, MemoryEntry, MemoryStats
 from agentbox.core.deadline import Deadline
 from agentbox.core.records.wire import EMPTY, JsonObj, JsonValue, Scalar
@@ -53,6 +54,9 @@ class ExternalPgMemory(SweptMemory[Postgres]):
         self._word_index = PgWordIndex()
         self._model_id = ""  # of the stored vectors
         self._model_checked = False  # the embedder is loaded and matches the stored vectors
+
+    def cut(self, *, dump: bool) -> PostgresCut | None:
+        return PostgresCut(self.cfg, "entries") if dump else None
 
     async def open(self, deadline: Deadline) -> None:
         """The embedder is loaded here only if its data files differ from those of the stored

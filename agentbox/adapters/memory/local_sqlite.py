@@ -23,6 +23,7 @@ from agentbox.adapters.memory.sqlite.vector_index import VectorIndex
 from agentbox.adapters.memory.sqlite.word_index import SqliteWordIndex
 from agentbox.adapters.memory.swept import SWEEP_SECONDS, SweptMemory
 from agentbox.adapters.runtime.adapter import Deps, Page, SlotConfig
+from agentbox.adapters.runtime.cut import SqliteCut
 from agentbox.adapters.runtime.input_checks import (
     check_range,
     check_text,
@@ -54,7 +55,7 @@ class LocalSqliteMemory(SweptMemory[Database], SqliteAdapter):
         super().__init__(cfg, deps)
         path = cfg.directory / "memory.db"
         self._db = Database(
-            path, MIGRATIONS, self.slot, self.impl, prepare=_prepare, record=cfg.record
+            path, MIGRATIONS, self.slot, self.impl, prepare=prepare, record=cfg.record
         )
         self._quotas = Quotas(cfg.options.namespace_size, cfg.options.namespace_entries)
         self._damaged = DamagedRows("memory.db")
@@ -63,6 +64,15 @@ class LocalSqliteMemory(SweptMemory[Database], SqliteAdapter):
         self._model_id = ""  # of the stored vectors
         self._model_checked = False  # the embedder is loaded and matches the stored vectors
         self._swept_at = 0  # milliseconds since 1970
+
+    def cut(self, *, dump: bool) -> SqliteCut:
+        return SqliteCut(
+            self.cfg.directory / "memory.db",
+            "memory/memory.db",
+            "SELECT count(*) FROM entries",
+            self.slot,
+            self.impl,
+        )
 
     async def open(self, deadline: Deadline) -> None:
         """Load the embedder only if its data files differ from those of the stored vectors."""
@@ -257,7 +267,7 @@ def _checked_namespace(record: tuple[Any, ...]) -> tuple[Any, ...]:
     return record
 
 
-def _prepare(connection: apsw.Connection) -> None:
+def prepare(connection: apsw.Connection) -> None:
     """Register SQL functions. The extension's package is not imported: it would import numpy."""
     relevance.register(connection)
     spec = find_spec("sqlite_vec")

@@ -17,6 +17,7 @@ from agentbox.adapters.pods.local.bodies import (
     read_all,
     resolve_range,
 )
+from agentbox.adapters.pods.local.cut import PodsCut
 from agentbox.adapters.pods.local.index import DEFAULT_TYPE, MIGRATIONS, Quota
 from agentbox.adapters.pods.local.store import ObjectStore, StoredObject
 from agentbox.adapters.pods.local.tree import translate_errors
@@ -105,6 +106,9 @@ class LocalFsPods(Adapter):
         if state != "down" and not is_present:
             state, fault = "down", "the directory of the objects was removed"
         return self.health_is(*self._damaged.adjust_state(state, fault))
+
+    def cut(self, *, dump: bool) -> PodsCut:
+        return PodsCut(self.cfg.directory / "index.db", self._require_store(), self.impl)
 
     async def write(
         self,

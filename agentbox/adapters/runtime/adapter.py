@@ -21,6 +21,7 @@ from agentbox.manifest.declarations.options import Options
 from agentbox.plan.slots import slot_options
 
 if TYPE_CHECKING:
+    from agentbox.adapters.runtime.cut import SlotCut
     from agentbox.adapters.runtime.metrics import Metrics
     from agentbox.plan.model import Plan
 
@@ -102,6 +103,10 @@ def slot_config(
     )
 
 
+async def _at_once() -> None:
+    """Nothing holds the box."""
+
+
 async def _no_delay(_slot: SlotName) -> None:
     """Do nothing; the default of `Deps.before_open`."""
 
@@ -115,6 +120,7 @@ class Deps:
     clock: Clock = field(default_factory=SystemClock)
     ids: Callable[[], str] = uuid7
     before_open: Callable[[SlotName], Awaitable[None]] = _no_delay
+    may_send: Callable[[], Awaitable[None]] = _at_once  # returns when the box is not held
 
 
 class Adapter(abc.ABC):
@@ -151,6 +157,11 @@ class Adapter(abc.ABC):
         """Apply another configuration of the same class while serving. Return False if the adapter
         must be reopened for it."""
         return False
+
+    def cut(self, *, dump: bool) -> "SlotCut | None":
+        """Return what a backup takes of the slot; None if others have its data. `dump`: data on a
+        server too."""
+        return None
 
     def health_is(self, state: Literal["ok", "degraded", "down"], detail: str) -> Health:
         """Return a Health with the current time."""

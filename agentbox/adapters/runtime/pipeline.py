@@ -1,8 +1,7 @@
 """The call pipeline of a slot: observe, deadline, privacy, intent, method, journal."""
 
-import asyncio
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -10,11 +9,13 @@ from typing import Any, Protocol
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, SlotConfig, SlotName
 from agentbox.adapters.runtime.agent_quotas import is_agent
+from agentbox.adapters.runtime.deadline_block import DeadlineBlock
 from agentbox.adapters.runtime.journal import BestEffortJournal
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.observe import SlotCall, observe_call, outcome_of
 from agentbox.adapters.runtime.off import Off
 from agentbox.adapters.runtime.spans import NoTracing, Tracing
+from agentbox.adapters.runtime.write_gate import WriteGate, WriteTicket
 from agentbox.contracts.routes.operation import Operation
 from agentbox.contracts.slot_operations import SLOTS
 from agentbox.core.canonical import canonical_json
@@ -32,6 +33,8 @@ from agentbox.manifest.slot_options import ProcessOptions
 from agentbox.policy.redaction.redacting_stream import RedactingStream
 from agentbox.policy.redaction.redactor import Redacted, RedactionFailed, Redactor
 
+# Writes of these slots wait for a cut: they end in this program.
+PAUSED: frozenset[SlotName] = frozenset({"beads", "pods", "memory", "events"})
 CONNECTION_ERRORS = (SlotUnavailable, BackendError, AdapterTimeout)
 
 
@@ -64,6 +67,7 @@ class PipelineDeps:
     guard: Redactor
     journal: BestEffortJournal
     events_required: bool
+    gate: WriteGate = field(default_factory=WriteGate)
     spans: Tracing = field(default_factory=NoTracing)
 
 
@@ -82,14 +86,15 @@ class Pipeline:
         arguments = self._bind(spec, args, kwargs)
         result: Any = None
         failure: AdapterError | None = None
-        with self._observe(spec) as call:
+        with self._observe(spec) as call, self._deps.gate.ticket() as ticket:
             try:
                 async with self._deadline(spec, arguments):
                     arguments = self._redact(spec, arguments)
                     await self._record_intent(spec, arguments)
+                    passed = await self._admit(spec, ticket, arguments)
                     with self._source.acquire() as instance:
                         call.impl, call.reached = instance.impl, not isinstance(instance, Off)
-                        result = await getattr(instance, spec.name)(**arguments)
+                        result = await getattr(instance, spec.name)(**passed)
             except RedactionFailed as error:  # raised by a streamed body
                 failure = self._rejected_error(spec, error)
             except AdapterError as error:
@@ -100,6 +105,8 @@ class Pipeline:
                 if isinstance(value, RedactingStream):
                     self._count_redactions(spec, value)
             if spec.audit and call.reached:
+                if spec.kind == "write" and self._slot in PAUSED:
+                    await ticket.enter()  # not yet, if a streamed body failed
                 await self._record_write(spec, arguments, result, failure)
             if failure is not None:
                 raise failure
@@ -143,7 +150,7 @@ class Pipeline:
             self._slot, spec.name, self._source.cfg.use, self._deps.spans, self._deps.metrics
         )
 
-    def _deadline(self, spec: Operation, arguments: Mapping[str, Any]) -> "_DeadlineBlock":
+    def _deadline(self, spec: Operation, arguments: Mapping[str, Any]) -> DeadlineBlock:
         seconds = spec.deadline_s
         if argument := spec.deadline_from:
             default = self._signatures[spec.name].parameters[argument].default
@@ -152,7 +159,7 @@ class Pipeline:
             seconds += grace if value is None else value
         deadline = Deadline.after(seconds)
         caller = context.current().deadline
-        return _DeadlineBlock(
+        return DeadlineBlock(
             self._slot, spec.name, deadline if caller is None else min(deadline, caller)
         )
 
@@ -169,6 +176,21 @@ class Pipeline:
             raise self._rejected_error(spec, error) from error
         self._count_redactions(spec, redaction)
         return {name: self._wrap_body(value) for name, value in redaction.document.items()}
+
+    async def _admit(
+        self, spec: Operation, ticket: WriteTicket, arguments: dict[str, Any]
+    ) -> dict[str, Any]:
+        """Wait while a cut pauses writes. A streamed body admits its call when it has ended."""
+        if spec.kind != "write" or self._slot not in PAUSED:
+            return arguments
+        streamed = {
+            name: ticket.admit_at_end(value)
+            for name, value in arguments.items()
+            if isinstance(value, AsyncIterable)
+        }
+        if not streamed:
+            await ticket.enter()
+        return {**arguments, **streamed}
 
     def _rejected_error(self, spec: Operation, error: RedactionFailed) -> AdapterWriteRejected:
         return AdapterWriteRejected(
@@ -226,32 +248,6 @@ class Pipeline:
 
 
 _END = object()
-
-
-class _DeadlineBlock:
-    """A block that raises AdapterTimeout at its deadline."""
-
-    def __init__(self, slot: SlotName, method: str, deadline: Deadline) -> None:
-        self._slot, self._method = slot, method
-        self._remaining = deadline.remaining()
-        self._timeout = asyncio.timeout(self._remaining)
-
-    async def __aenter__(self) -> None:
-        await self._timeout.__aenter__()
-
-    async def __aexit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        try:
-            await self._timeout.__aexit__(kind, error, trace)
-        except TimeoutError as timeout:
-            raise AdapterTimeout(
-                (
-                    f"cannot finish {self._slot}.{self._method}: no response within "
-                    f"{self._remaining:.1f} s"
-                ),
-                slot=self._slot,
-                method=self._method,
-                deadline_ms=round(self._remaining * 1000),
-            ) from timeout
 
 
 def intent_event(spec: Operation, arguments: Mapping[str, Any]) -> dict[str, Any]:

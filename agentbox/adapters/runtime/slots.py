@@ -6,6 +6,7 @@ from typing import Any, Protocol, cast
 
 from agentbox.adapters.runtime.adapter import (
     SLOTS,
+    Adapter,
     Deps,
     SlotConfig,
     SlotName,
@@ -18,6 +19,7 @@ from agentbox.adapters.runtime.lifecycle.timing import LifecycleTiming
 from agentbox.adapters.runtime.pipeline import Pipeline, PipelineDeps
 from agentbox.adapters.runtime.proxy import proxy_for
 from agentbox.adapters.runtime.spans import NoTracing, Tracing
+from agentbox.adapters.runtime.write_gate import WriteGate
 from agentbox.client.agent_host.operation_calls import RpcPeer, agent_host_client
 from agentbox.contracts.beads import Beads
 from agentbox.contracts.events import Events
@@ -56,11 +58,13 @@ class Slots:
             for slot in SLOTS
         }
         self.journal = BestEffortJournal(self._lifecycles["events"], deps.metrics)
+        self.gate = WriteGate()
         pipeline_deps = PipelineDeps(
             metrics=deps.metrics,
             guard=guard,
             journal=self.journal,
             events_required=configs["events"].required,
+            gate=self.gate,
             spans=spans or NoTracing(),
         )
         proxies = {
@@ -134,6 +138,10 @@ class Slots:
     def capabilities(self, slot: SlotName) -> frozenset[str]:
         """Return the capabilities of the current instance; empty while the slot is down."""
         return self._lifecycles[slot].serving.capabilities
+
+    def serving(self, slot: SlotName) -> Adapter:
+        """Return what serves the slot now, for what is no call: the stores of a backup."""
+        return self._lifecycles[slot].serving
 
     def request_health_check(self, slot: SlotName) -> None:
         """Check the slot's health now, after a connection error on `agent_host`."""

@@ -14,7 +14,6 @@ from collections.abc import Callable
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from agentbox.agents.review import syscalls
 from agentbox.agents.review.branch_files import hash_file, open_entry
 from agentbox.agents.review.change import FileChange, FileState, Review
 from agentbox.agents.review.compare import MODE, WRITABLE_BY_OTHERS
@@ -30,6 +29,7 @@ from agentbox.agents.review.journal import (
     remove_journal,
     roll_back,
 )
+from agentbox.core.linux import renames
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.linux.path_opener import open_directory
 
@@ -105,7 +105,7 @@ class ReviewApplier:
                     {**reasons, **dict.fromkeys(preserved, _WRITTEN_REASON)}, preserved
                 ) from error
             raise
-        syscalls.sync_volume(self._root)
+        renames.sync_volume(self._root)
         self._journal.phase = "done"
         self._journal.write(self._journal_path)
         self._on_step()
@@ -180,7 +180,7 @@ class ReviewApplier:
                     self._on_step()
         finally:
             os.close(staging)
-        syscalls.sync_volume(self._root)
+        renames.sync_volume(self._root)
 
     def _stage_entry(self, staging: int, name: str, path: str, new: FileState) -> None:
         """Write the content of the review: the sealed copy must have the reviewed hash."""
@@ -228,11 +228,11 @@ class ReviewApplier:
         try:
             with open_parent(self._root, step.path) as (parent_fd, name):
                 if change.new is None:
-                    syscalls.move(parent_fd, name, staging, staged_name)
+                    renames.move(parent_fd, name, staging, staged_name)
                 elif step.had:
-                    syscalls.exchange(parent_fd, name, staging, staged_name)
+                    renames.exchange(parent_fd, name, staging, staged_name)
                 else:
-                    syscalls.move(staging, staged_name, parent_fd, name)
+                    renames.move(staging, staged_name, parent_fd, name)
         except OSError as error:
             if error.errno in (errno.ENOENT, errno.EEXIST, errno.ELOOP, errno.ENOTDIR):
                 raise Conflicts({step.path: "it changed while the review was applied"}) from error

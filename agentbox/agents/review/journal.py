@@ -9,9 +9,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal, Self
 
-from agentbox.agents.review import syscalls
 from agentbox.agents.review.branch_files import hash_file, open_entry
 from agentbox.core.files.atomic import read_json, replace, sync_directory
+from agentbox.core.linux import renames
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.linux.path_opener import open_directory
 
@@ -122,7 +122,7 @@ def roll_back(root: int, journal: CommitJournal) -> dict[str, str]:
         for number, step in enumerate(journal.steps):
             if not step.inode and inode_of(staging, str(number)):
                 with suppress(FileExistsError), open_parent(root, step.path) as (parent_fd, name):
-                    syscalls.move(staging, str(number), parent_fd, name)
+                    renames.move(staging, str(number), parent_fd, name)
     return preserved
 
 
@@ -153,15 +153,15 @@ def _restore_previous(root: int, staging: int, number: str, step: CommitStep) ->
     with suppress(FileNotFoundError), open_parent(root, step.path) as (parent_fd, name):
         if inode_of(parent_fd, name) != step.inode:
             return False  # replaced by another entry
-        swap = syscalls.exchange if staged else syscalls.move
+        swap = renames.exchange if staged else renames.move
         swap(parent_fd, name, staging, number)
         replaced = content_of(staging, number)
         if step.content in ("", replaced):
             return True
         if not staged:
-            syscalls.move(staging, number, parent_fd, name)
+            renames.move(staging, number, parent_fd, name)
             return False
-        syscalls.exchange(staging, number, parent_fd, name)
+        renames.exchange(staging, number, parent_fd, name)
         if content_of(staging, number) != replaced:
             return False
         os.unlink(number, dir_fd=staging)  # the previous file has the same content

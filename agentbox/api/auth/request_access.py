@@ -6,6 +6,7 @@ from agentbox.api.auth.agent_rates import AgentWriteLimiter
 from agentbox.api.auth.authentication import ANONYMOUS, Authenticator, Caller, require
 from agentbox.api.auth.on_behalf import resolve_on_behalf
 from agentbox.api.auth.rates import RequestLimiter
+from agentbox.api.hold import Hold
 from agentbox.api.mesh.session_callers import SESSION
 from agentbox.contracts.routes.route import Route
 from agentbox.core.http.headers import (
@@ -22,8 +23,10 @@ from agentbox.core.http.responses import JSON, STREAM
 class RequestAccess:
     """Counts the requests of callers and agents, too."""
 
-    def __init__(self, authenticator: Authenticator, box: BoxAddresses) -> None:
-        self._authenticator = authenticator
+    def __init__(
+        self, authenticator: Authenticator, box: BoxAddresses, hold: Hold | None = None
+    ) -> None:
+        self._authenticator, self._hold = authenticator, hold
         self._rates, self._agent_rates = RequestLimiter(), AgentWriteLimiter()
         self._hosts, self._probe_hosts = allowed_hosts(box), probe_hosts(box)
 
@@ -48,6 +51,8 @@ class RequestAccess:
         self._rates.acquire(caller)
         self._agent_rates.acquire(caller, route, headers)
         require(caller, route.scope)
+        if self._hold is not None:
+            self._hold.check(route)
         if route.media == "json":
             check_accept(headers, STREAM if route.stream else JSON)
         return caller

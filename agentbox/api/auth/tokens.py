@@ -47,6 +47,7 @@ MIGRATIONS = (
     """,
     "ALTER TABLE tokens ADD COLUMN rate INTEGER NOT NULL DEFAULT 0",
     "ALTER TABLE tokens ADD COLUMN origin_box TEXT NOT NULL DEFAULT ''",
+    "ALTER TABLE tokens ADD COLUMN disabled INTEGER NOT NULL DEFAULT 0",
 )
 _NAME, _BOUND = re.compile(NAME), re.compile(BOUND)
 _COLUMNS = ("sha256", *(field.name for field in fields(Token)))
@@ -97,9 +98,13 @@ class TokenStore:
         await self._db.close()
 
     def find_caller(self, sha256: bytes) -> Caller | None:
-        """The caller with the token of that hash; None when it is unknown, revoked or expired."""
+        """The caller with the token of that hash; None when it is unknown, revoked, disabled or
+        expired.
+        """
         token = self._tokens.get(sha256)
-        if token is None or (token.expires_at is not None and token.expires_at <= clock.now()):
+        if token is None or token.disabled:
+            return None
+        if token.expires_at is not None and token.expires_at <= clock.now():
             return None
         return caller_of(token)
 
@@ -123,6 +128,7 @@ class TokenStore:
             event_source=request.event_source,
             rate=request.rate,
             origin_box=request.origin_box,
+            disabled=False,
         )
         sha256 = hashlib.sha256(value.encode()).digest()
         await db.write(lambda db: _insert(db, token, sha256))
@@ -162,7 +168,8 @@ def _parse_row(row: tuple[Any, ...]) -> tuple[bytes, Token]:
     wire = dict(zip(_COLUMNS, row, strict=True))
     sha256 = wire.pop("sha256")
     try:
-        return sha256, Token.from_wire({**wire, "scopes": str(wire["scopes"]).split()})
+        shown = {"scopes": str(wire["scopes"]).split(), "disabled": bool(wire["disabled"])}
+        return sha256, Token.from_wire({**wire, **shown})
     except ValidationError:
         raise damaged_row(f"token {wire['id']}") from None
 

@@ -15,6 +15,7 @@ from agentbox.api.background.mcp_servers import follow_mcp_host, runs_mcp_host
 from agentbox.api.background.sandbox_canaries import SandboxCanaryWatcher
 from agentbox.api.background.session_events import journal_session_events
 from agentbox.api.background.state_sweep import sweep
+from agentbox.api.hold import Hold
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.plan_source import PlanSource
 from agentbox.box.readiness.box_requirements import proves_sandbox
@@ -32,9 +33,10 @@ def make_jobs(
     session_host: SessionHost,
     ready_once: asyncio.Event,
     index: EventIndex,
+    hold: Hold,
 ) -> Mapping[str, Job]:
     """By the names under which failures are logged. `ready_once` is set when the box is ready for
-    the first time.
+    the first time; work that starts agents or removes data waits for the end of `hold`.
     """
     plan = plans.current
     jobs: dict[str, Job] = {
@@ -48,9 +50,13 @@ def make_jobs(
     if plan.slots["events"].use != "off":
         jobs["index of events"] = partial(follow, index, slots.events)
     if autostart_names(plan):
-        jobs["autostart"] = partial(autostart, plans, boot_id, slots.orchestrator, ready_once)
+        jobs["autostart"] = hold.after(
+            partial(autostart, plans, boot_id, slots.orchestrator, ready_once)
+        )
     if plan.slots["orchestrator"].use == "local-process":
-        jobs["state sweep"] = partial(sweep, slots, plans, ready_once if boot_id else None)
+        jobs["state sweep"] = hold.after(
+            partial(sweep, slots, plans, ready_once if boot_id else None)
+        )
     speaks_acp = any(agent.protocol == "acp" for agent in plan.agents.values())
     if speaks_acp and plan.slots["events"].use != "off":
         jobs["record of sessions"] = partial(journal_session_events, plan.name, slots, session_host)

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from agentbox.adapters.events.cloudevents import TYPE_PREFIX
@@ -10,6 +11,7 @@ from agentbox.core.http.problems import invalid
 
 MEDIA_TYPES = ("application/cloudevents+json", "application/cloudevents-batch+json")
 _SEQ, _HASH = re.compile(r"0|[1-9]\d{0,14}"), re.compile(r"[0-9a-f]{64}")
+_EPOCH = re.compile(r"[1-9]\d{0,14}")
 _REQUIRED = ("id", "source", "specversion", "type")
 _TEXT = {"type": "string", "minLength": 1, "maxLength": MAX_NAME}
 _OPTIONAL = {"type": ["string", "null"], "maxLength": MAX_NAME}
@@ -38,21 +40,40 @@ def parse_events(document: Any) -> Sequence[NewEvent]:
     return (_parse_event(document, ""),)
 
 
-def parse_delivered(document: Any) -> Sequence[Event] | None:
+@dataclass(frozen=True)
+class DeliveredRecords:
+    """Records of the journal of another box, all of one epoch of it."""
+
+    records: tuple[Event, ...]
+    epoch: int
+
+
+def parse_delivered(document: Any) -> DeliveredRecords | None:
     """The journal records that another box delivers; None for other CloudEvents. Raises
     ValidationError for invalid ones.
     """
     is_batch = isinstance(document, list)
-    sequenced = [
-        isinstance(row, Mapping) and "agentboxseq" in row
-        for row in (document if is_batch else [document])
-    ]
-    if not any(sequenced):
+    rows = document if is_batch else [document]
+    if not any(isinstance(row, Mapping) and "agentboxseq" in row for row in rows):
         return None
-    return tuple(
-        _parse_record(row, f"/{n}" if is_batch else "")
-        for n, row in enumerate(document if is_batch else [document])
+    pointers = [f"/{n}" if is_batch else "" for n in range(len(rows))]
+    records = tuple(
+        _parse_record(row, pointer) for row, pointer in zip(rows, pointers, strict=True)
     )
+    epochs = [_parse_epoch(row, pointer) for row, pointer in zip(rows, pointers, strict=True)]
+    for epoch, pointer in zip(epochs, pointers, strict=True):
+        if epoch != epochs[0]:
+            raise invalid(f"{pointer}/agentboxepoch", "must be the same in each record of a batch")
+    return DeliveredRecords(records, epochs[0])
+
+
+def _parse_epoch(row: Mapping[str, Any], pointer: str) -> int:
+    epoch = row.get("agentboxepoch", "")
+    if epoch == "":
+        return 0
+    if not isinstance(epoch, str) or _EPOCH.fullmatch(epoch) is None:
+        raise invalid(f"{pointer}/agentboxepoch", "must be a decimal number above 0 in a string")
+    return int(epoch)
 
 
 def _parse_record(row: Any, pointer: str) -> Event:

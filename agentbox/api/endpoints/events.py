@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from starlette.responses import Response
 
+from agentbox.adapters.events.journal.epoch import origin_name
 from agentbox.adapters.events.search.index import EventIndex
 from agentbox.adapters.events.search.query import check_search
 from agentbox.adapters.runtime.input_checks import check_range, decode_cursor, encode_cursor
@@ -15,7 +16,12 @@ from agentbox.api.auth.authentication import Caller
 from agentbox.api.auth.bindings import bound_source
 from agentbox.api.auth.write_attribution import check_type, resolve_principal
 from agentbox.api.background.approver_presence import SCOPE
-from agentbox.api.endpoints.cloudevents import MEDIA_TYPES, parse_delivered, parse_events
+from agentbox.api.endpoints.cloudevents import (
+    MEDIA_TYPES,
+    DeliveredRecords,
+    parse_delivered,
+    parse_events,
+)
 from agentbox.api.http.request import ApiRequest
 from agentbox.contracts.arguments import MAX_CURSOR, PAGE_BOUNDS
 from agentbox.contracts.event_search import EventSearch, EventStats, FoundEvents
@@ -58,8 +64,8 @@ class EventHandlers:
         box, each once.
         """
         is_cloud = _is_cloud(request)
-        if is_cloud and (records := parse_delivered(request.body)) is not None:
-            return await self._deliver(caller, records)
+        if is_cloud and (delivered := parse_delivered(request.body)) is not None:
+            return await self._deliver(caller, delivered)
         events: Sequence[NewEvent] = (
             parse_events(request.body) if is_cloud else EventsBody.from_wire(request.body).events
         )
@@ -75,14 +81,15 @@ class EventHandlers:
         )
         return RecordResponse(Appended(first_seq=done[0].seq, last_seq=done[-1].seq), 201)
 
-    async def _deliver(self, caller: Caller, records: Sequence[Event]) -> Response:
+    async def _deliver(self, caller: Caller, delivered: DeliveredRecords) -> Response:
         if not caller.journal_box:
             raise PermissionDenied(
                 "cannot accept records of a journal: "
                 "the token is not bound to a box; create one with --origin-box",
                 scope="events:origin",
             )
-        done = await self._events.receive(caller.journal_box, records)
+        origin = origin_name(caller.journal_box, delivered.epoch)
+        done = await self._events.receive(origin, delivered.records)
         body = Appended(first_seq=done.first_seq, last_seq=done.last_seq, watermark=done.watermark)
         return RecordResponse(body, 201 if done.stored else 200)
 

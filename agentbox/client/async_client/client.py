@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from agentbox.client.async_client.agents import AsyncAgentsClient
     from agentbox.client.async_client.approvals import AsyncApprovalsClient
+    from agentbox.client.async_client.backups import AsyncBackupsClient
     from agentbox.client.async_client.beads import AsyncBeadsClient
     from agentbox.client.async_client.events import AsyncEventsClient
+    from agentbox.client.async_client.generation import AsyncGenerationClient
     from agentbox.client.async_client.mcp import AsyncMcpClient
     from agentbox.client.async_client.memory import AsyncMemoryClient
     from agentbox.client.async_client.mesh import AsyncMeshClient
@@ -288,3 +290,17 @@ class AsyncBoxClient(AsyncApiCaller):
         from agentbox.client.async_client.mcp import AsyncMcpClient
 
         return AsyncMcpClient(self)
+
+    @cached_property
+    def backups(self) -> AsyncBackupsClient:
+        """Snapshots of the box."""
+        from agentbox.client.async_client.backups import AsyncBackupsClient
+
+        return AsyncBackupsClient(self)
+
+    @cached_property
+    def generation(self) -> AsyncGenerationClient:
+        """The generation that runs."""
+        from agentbox.client.async_client.generation import AsyncGenerationClient
+
+        return AsyncGenerationClient(self)

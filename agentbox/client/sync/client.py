@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 
     from agentbox.client.sync.agents import AgentsClient
     from agentbox.client.sync.approvals import ApprovalsClient
+    from agentbox.client.sync.backups import BackupsClient
     from agentbox.client.sync.beads import BeadsClient
     from agentbox.client.sync.events import EventsClient
+    from agentbox.client.sync.generation import GenerationClient
     from agentbox.client.sync.mcp import McpClient
     from agentbox.client.sync.memory import MemoryClient
     from agentbox.client.sync.mesh import MeshClient
@@ -289,3 +291,17 @@ class BoxClient(ApiCaller):
         from agentbox.client.sync.mcp import McpClient
 
         return McpClient(self)
+
+    @cached_property
+    def backups(self) -> BackupsClient:
+        """Snapshots of the box."""
+        from agentbox.client.sync.backups import BackupsClient
+
+        return BackupsClient(self)
+
+    @cached_property
+    def generation(self) -> GenerationClient:
+        """The generation that runs."""
+        from agentbox.client.sync.generation import GenerationClient
+
+        return GenerationClient(self)

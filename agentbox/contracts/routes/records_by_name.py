@@ -5,10 +5,12 @@ from typing import Any
 
 from agentbox.contracts import (
     approvals,
+    backups,
     beads,
     box,
     event_search,
     events,
+    generation,
     mcp,
     memory,
     mesh,
@@ -35,7 +37,7 @@ from agentbox.core.records.wire import Record, record
 
 _MODULES = (
     *(beads, memory, events, event_search, orchestrator, tokens, mesh, reviews, approvals, states),
-    *(usage, skills, sandboxes, sessions, mcp),
+    *(usage, skills, sandboxes, sessions, mcp, backups, generation),
     box,
 )
 

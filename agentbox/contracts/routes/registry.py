@@ -29,7 +29,9 @@ _MODULES: Final = (
     "sessions",
     "mcp",
     "tokens",
+    "backups",
     "mesh",
+    "generation",
 )
 RESOURCES: tuple[Resource, ...]
 ROUTES: tuple[Route, ...]

@@ -32,6 +32,10 @@ _HOST_ERRNOS = {
 COMMAND_HELP: dict[str, str] = {
     "up": "start the box: install prerequisites, build, run, wait until it is ready",
     "down": "stop the box and remove its container",
+    "upgrade": "bring the box to a new release or manifest, with a way back",
+    "rollback": "go back to an earlier generation",
+    "generations": "what ran before: list, show, diff, pin, prune",
+    "restore": "bring back the state of a snapshot",
     "restart": "restart the box in place",
     "uninstall": "remove from this host what agentbox made there",
     "status": "show what runs and whether it is ready",
@@ -57,6 +61,7 @@ COMMAND_HELP: dict[str, str] = {
     "import",
     "pod": "manage pods: ls, tree, stat, get, put, cp, rm, export, import",
     "memory": "manage the memory: list, get, put, rm, search, stats, export, import, reembed",
+    "backup": "back the box up: init, create, list, show, verify, prune, export",
     "state": "manage memory and pods of runs: list, show, reset, prune, adopt",
     "config": "check and inspect the manifest: validate, explain, show, diff",
     "prices": "write prices of models to the manifest: update",
@@ -77,6 +82,10 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
     "box": (
         "up",
         "down",
+        "upgrade",
+        "rollback",
+        "generations",
+        "restore",
         "restart",
         "uninstall",
         "status",
@@ -100,7 +109,7 @@ COMMAND_PACKAGES: dict[str, tuple[str, ...]] = {  # packages of `commands`
         "acp",
         "mcp",
     ),
-    "data": ("secrets", "events", "bead", "pod", "memory", "state"),
+    "data": ("secrets", "events", "bead", "pod", "memory", "state", "backup"),
     "build": ("config", "prices", "skills", "lock", "fetch", "build", "verify", "render"),
     "dev": ("fmt", "completion", "bench", "test"),
 }

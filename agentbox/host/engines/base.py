@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import IO, TYPE_CHECKING, Literal, Protocol
 
+from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.state import BoxRecord, BoxState
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class StartSpec:
         ""  # digest of image or sources, project, strict, hooks (neither plan nor secrets)
     )
     recreate: bool = False
+    sources: str = ""  # digest of the code that a process-engine box runs
+    volumes: Mapping[str, str] = field(default_factory=dict)  # names that are not those of the plan
 
     @property
     def local_id(self) -> str:
@@ -40,9 +43,36 @@ class StartSpec:
         return "" if self.pulled else self.image_id
 
     @property
+    def settings(self) -> dict[str, str]:
+        """The variables that the boot gets beside those passed through; never a credential."""
+        return {
+            **self.plan.environment,
+            **self.hooks,
+            "AGENTBOX_PLAN_DIGEST": self.plan.digest,
+            "AGENTBOX_STRICT": "1" if self.strict else "0",
+        }
+
+    @property
     def api_url(self) -> str:
         """The URL of the box's API on this host."""
         return box_url(self.plan.api.publish_address, self.plan.api.port)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredStart:
+    """The input for starting an earlier generation as it was: its record, and in `files` what
+    `Engine.store_files` kept. `environment` and `passed` are for the boot under the process engine.
+    """
+
+    record: BoxRecord
+    state: BoxState
+    files: Path
+    volumes: Mapping[str, str]
+    python: str
+    environment: Mapping[str, str]
+    passed: Sequence[str]
+    secrets: Mapping[str, str]
+    stop_seconds: int = 30
 
 
 def box_url(address: str, port: int) -> str:
@@ -75,6 +105,26 @@ class Engine(Protocol):
 
     def start(self, start: StartSpec) -> BoxRecord:
         """Starts the box; with `recreate` it replaces an existing one."""
+        ...
+
+    def store_files(self, start: StartSpec, folder: Path) -> None:
+        """Keeps the rendered files of a start in `folder`, without secrets."""
+        ...
+
+    def start_stored(self, stored: StoredStart) -> BoxRecord:
+        """Starts an earlier generation from its kept files, in place of what runs."""
+        ...
+
+    def run_once(self, shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
+        """Runs one program on the volumes of the box; returns its stdout."""
+        ...
+
+    def has_state(self, name: str, state: BoxState, volumes: Mapping[str, str]) -> bool:
+        """True if the box has a state in these volumes."""
+        ...
+
+    def discard_volumes(self, name: str, state: BoxState, volumes: Mapping[str, str]) -> None:
+        """Removes volumes that no generation uses."""
         ...
 
     def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:

@@ -10,6 +10,7 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.engines.base import BoxStatus, Engine, StartSpec
 from agentbox.host.engines.shutdown_outcome import last_shutdown
 from agentbox.host.engines.state import BoxRecord
+from agentbox.host.generations.recording import amend, begin, started
 from agentbox.plan.drift import find_drift
 
 ActionKind = Literal["nothing", "apply", "boot", "start", "recreate"]
@@ -39,6 +40,8 @@ def required_action(engine: Engine, start: StartSpec, last: BoxRecord | None) ->
         return RequiredAction("start", "new")
     if not last.settled:
         return RequiredAction("recreate", "an earlier change was not completed")
+    if dict(last.volumes) != dict(start.volumes):
+        return RequiredAction("recreate", "other volumes")
     if last.made_of != start.made_of:
         return RequiredAction("recreate", "another image, project or option")
     changes = find_drift(last.apply, start.plan.apply)
@@ -106,14 +109,17 @@ def _perform(
     if last is None or action.kind in {"start", "recreate"}:
         recreate = action.kind == "recreate"
         ended = _stop_running(engine, start, last)
+        generation = begin(engine, start)
         record = engine.start(replace(start, recreate=recreate))
+        record = started(engine, start, generation.number, record)
         return record, f"recreated ({action.reason}){ended}" if recreate else "started"
     if action.kind == "apply":
         record = engine.rewrite(start, last)
         if apply_live(record):
-            return record, f"applied in place ({action.reason})"
+            return amend(engine, start, record, last), f"applied in place ({action.reason})"
     ended = _stop_running(engine, start, last)
-    return engine.refresh(start, last), f"booted again ({action.reason}){ended}"
+    record = amend(engine, start, engine.refresh(start, last), last)
+    return record, f"booted again ({action.reason}){ended}"
 
 
 def _stop_running(engine: Engine, start: StartSpec, last: BoxRecord | None) -> str:

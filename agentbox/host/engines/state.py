@@ -49,6 +49,8 @@ class BoxRecord:
     start_ticks: int = 0
     apply: Mapping[str, str] = field(default_factory=dict)  # `Plan.apply` of the running box
     made_of: str = ""  # digest of everything else that the box is created from
+    generation: int = 0  # 0: started by a release without generations
+    volumes: Mapping[str, str] = field(default_factory=dict)  # names that are not today's
     settled: bool = True
 
     @property
@@ -219,7 +221,7 @@ class BoxState:
         """The last builds and the outdated ones, newest first."""
         record = _read_record(self.directory / _BUILDS_FILE, _Builds)
         rows = record.builds if record is not None else []
-        return [stamp for row in rows if (stamp := _parse_record(BuildStamp, row)) is not None]
+        return [stamp for row in rows if (stamp := parse_record(BuildStamp, row)) is not None]
 
     def _write_builds(self, stamps: Iterable[BuildStamp]) -> None:
         rows = [asdict(stamp) for stamp in stamps]
@@ -262,10 +264,10 @@ def _read_record(path: Path, record_type: type[T]) -> T | None:
             document = json.loads(path.read_bytes())
     except ValueError:
         return None
-    return _parse_record(record_type, document)
+    return parse_record(record_type, document)
 
 
-def _parse_record(record_type: type[T], document: Any) -> T | None:
+def parse_record(record_type: type[T], document: Any) -> T | None:
     """Return the record in a document; None if it does not fit."""
     try:
         record = record_type(**document)

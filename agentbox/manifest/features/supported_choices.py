@@ -12,6 +12,7 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "acp.v2": (False,),
     "adapters.pods.auth": ("none", "bearer"),
     "api.auth": ("token",),
+    "backup.engine": ("archive",),
     "image.source": ("debian",),
     "mcp.servers.*.elicitation": (False,),
     "mcp.servers.*.sampling": (False,),
@@ -23,8 +24,6 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
 """Choices by key path, for lists their items; `*` stands for a map entry."""
 
 UNREAD: Final[Mapping[str, str]] = {
-    "backup.keep": "`agentbox backup`",
-    "backup.include": "`agentbox backup`",
     "privacy.policy.inbound": "redaction of agent input",
     "skills.browser.headed": "a headed browser on the desktop",
     "skills.media.comfyui_url": "a skill for an external ComfyUI",

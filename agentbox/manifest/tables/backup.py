@@ -1,26 +1,67 @@
-"""[backup]: contents of `agentbox backup`."""
+"""[backup]: what `agentbox backup` stores, for whom, when, and for how long."""
 
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.manifest.backup_types import Cron, Recipient
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import key
+from agentbox.manifest.types import Size, VolumeSource
 
-BackupPart = Literal["beads", "pods", "memory", "events", "workspace", "identities", "secrets"]
+BackupPart = Literal[
+    "beads",
+    "pods",
+    "memory",
+    "events",
+    "agents",
+    "access",
+    "workspace",
+    "identities",
+    "secrets",
+]
 
 
 @dataclass(frozen=True, kw_only=True)
 class BackupTable:
-    """Contents of `agentbox backup`. Manifest and lock are always in an archive."""
+    """What `agentbox backup` stores. Manifest, lock and plan are always in a snapshot."""
 
+    include: Annotated[tuple[BackupPart, ...], Unique()] = key(
+        ("beads", "pods", "memory", "events", "agents", "access", "identities"),
+        "live",
+        doc="What goes into a snapshot. `secrets` includes the admin token.",
+    )
+    schedule: Cron = key(
+        "", "live", doc="When a backup is made; a missed one is made at the next boot."
+    )
+    folder: VolumeSource = key(
+        "backups", "recreate", doc="Where snapshots are: a volume, or a folder of the host."
+    )
+    engine: Literal["archive", "restic"] = key(
+        "archive", "recreate", doc="The form of the repository: one encrypted file per snapshot."
+    )
+    recipients: Annotated[tuple[Recipient, ...], Unique()] = key(
+        (), "live", doc="Who can read a snapshot; the box itself cannot."
+    )
+    encrypt: Literal["age", "none"] = key("age", "live", doc="How a snapshot is encrypted.")
     keep: Annotated[int, Range(1, 365)] = key(
         7,
         "live",
-        doc="Number of archives; older ones are deleted after a new one is verified.",
-        unit="archives",
+        doc="Newest snapshots that are kept; older ones go after a new one is verified.",
+        unit="snapshots",
     )
-    include: Annotated[tuple[BackupPart, ...], Unique()] = key(
-        ("beads", "pods", "memory", "events", "identities"),
-        "live",
-        doc="What goes into an archive.",
+    keep_daily: Annotated[int, Range(0, 365)] = key(
+        7, "live", doc="Days of which the last snapshot is kept as well.", unit="days"
     )
+    keep_weekly: Annotated[int, Range(0, 365)] = key(
+        4, "live", doc="Weeks of which the last snapshot is kept as well.", unit="weeks"
+    )
+    keep_monthly: Annotated[int, Range(0, 365)] = key(
+        6, "live", doc="Months of which the last snapshot is kept as well.", unit="months"
+    )
+    external: Literal["skip", "dump"] = key(
+        "skip", "live", doc="Whether the tables of slots in PostgreSQL are in a snapshot."
+    )
+    min_free: Size = key(
+        Size("1GiB"), "live", doc="Bytes that stay free where snapshots are; else none is made."
+    )
+    rate: Size = key(Size("64MiB"), "live", doc="Bytes a second that the archive is written with.")

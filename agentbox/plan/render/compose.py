@@ -43,11 +43,12 @@ def compose(
     project: Path | None = None,
     strict: bool = False,
     hooks: Mapping[str, str] | None = None,
+    volumes: Mapping[str, str] | None = None,
 ) -> str:
     """The file as text. `.env` beside it sets the project name and may override `image_ref`. Raises
     RenderError for options that the plan does not allow (see `Options.check`).
     """
-    options = RenderOptions(image_ref, project, strict, hooks or {})
+    options = RenderOptions(image_ref, project, strict, hooks or {}, volumes or {})
     options.check(plan)
     return _HEADER.format(digest=plan.digest) + yaml.dump(document(plan, options))
 
@@ -62,7 +63,7 @@ def document(plan: Plan, options: RenderOptions) -> dict[str, Any]:
         "services": {SERVICE: _service(plan, profile, options)},
         "networks": {SERVICE: {"driver": "bridge"}},
         "volumes": {
-            row.source: {"name": f"{plan.name}-{row.source}"}
+            row.source: {"name": f"{plan.name}-{options.volumes.get(row.source, row.source)}"}
             for row in sorted(declared_volumes, key=lambda r: r.source)
         },
         **_secret_files(plan),

@@ -27,6 +27,7 @@ def compose_files(
     project: Path | None = None,
     strict: bool = False,
     hooks: Mapping[str, str] | None = None,
+    volumes: Mapping[str, str] | None = None,
 ) -> dict[str, bytes]:
     """The files of the compose project except the secrets, by relative path. `image_ref`
     (`name:tag@sha256:…`) is the default in the compose file; `.env` overrides it with `image_id`,
@@ -35,7 +36,7 @@ def compose_files(
     stem = effective_profile(plan).seccomp
     return {
         COMPOSE_FILE: compose(
-            plan, image_ref, project=project, strict=strict, hooks=hooks
+            plan, image_ref, project=project, strict=strict, hooks=hooks, volumes=volumes
         ).encode(),
         ".env": env_file(plan, image_id or image_ref).encode(),
         MANIFEST_FILE: manifest,

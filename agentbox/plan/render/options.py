@@ -16,13 +16,15 @@ _HOOK_PREFIX = "AGENTBOX_TEST_"
 class RenderOptions:
     """`image_ref` is a reference with digest; "" or an image id mean the plan's tag. `project` is a
     host directory that replaces the volume `workspace`; `hooks` are test variables, rejected unless
-    the plan allows them.
+    the plan allows them. `volumes` gives other names to volumes of the plan, as a restored
+    generation has them.
     """
 
     image_ref: str = ""
     project: Path | None = None
     strict: bool = False
     hooks: Mapping[str, str] = field(default_factory=dict)
+    volumes: Mapping[str, str] = field(default_factory=dict)
 
     def check(self, plan: Plan) -> None:
         """Raises RenderError for a relative project directory, or for a variable that is not a test

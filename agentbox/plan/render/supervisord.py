@@ -96,7 +96,7 @@ def _program(program: Program, paths: Paths, *, confined: bool) -> Mapping[str, 
             program_environment(program, paths, confined=confined), f"{location}, env"
         ),
         "priority": str(program.priority),
-        "autostart": "true",
+        "autostart": "true" if program.autostart else "false",
         "autorestart": "false" if program.once else "true",
         "startsecs": str(program.startsecs),
         "startretries": _ENDLESS,  # each wait is a second longer than the last

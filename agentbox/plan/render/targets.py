@@ -1,7 +1,7 @@
 """Named render targets, each as files by relative path, one row each."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentbox.plan.merge import effective_profile
@@ -32,6 +32,7 @@ class RenderInput:
     image_id: str = ""
     project: Path | None = None
     strict: bool = False
+    volumes: Mapping[str, str] = field(default_factory=dict)  # of the generation, for compose
     allow_psa: str = RESTRICTED
 
     @property
@@ -50,6 +51,7 @@ def _compose(inputs: RenderInput) -> Files:
         image_id=inputs.image_id,
         project=inputs.project,
         strict=inputs.strict,
+        volumes=inputs.volumes,
     )
 
 

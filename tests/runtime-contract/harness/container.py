@@ -21,7 +21,7 @@ from harness.overlay import baked, lay_over
 from harness.plans import plan_of
 
 OVERRIDE = "override.yml"
-VOLUMES = ("branches", "state", "workspace")
+VOLUMES = ("backups", "branches", "state", "workspace")
 NETWORK = f"{NAME}_agentbox"
 _SMALL = {"driver_opts": {"type": "tmpfs", "device": "tmpfs", "o": "size=8m,uid=1000,gid=1000"}}
 

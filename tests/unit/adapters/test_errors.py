@@ -19,6 +19,7 @@ TABLE = {
     "state-busy": (409, False), "state-not-yours": (403, False), "name-taken": (409, False),
     "no-repository": (409, False), "history-left-out": (409, False), "objects-bad": (409, False), "ref-refused": (409, False),
     "tip-differs": (409, False),
+    "backup-running": (409, False), "backup-busy": (503, True), "backup-not-set-up": (409, False), "backup-unusable": (502, False),
     "unknown-session": (404, False), "session-busy": (409, False), "sessions-full": (429, True),
     "acp-timeout": (504, False), "acp-invalid": (502, False), "agent-ended": (502, False),
     "sandbox-over": (410, False), "exec-limit": (429, True), "path-outside": (403, False), "file-too-large": (413, False),

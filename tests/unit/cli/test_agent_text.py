@@ -19,7 +19,8 @@ from agentbox.host.cli.output import Output
 # the log view. NONE: nothing that an agent can set (operator names, numbers, files of the checkout).
 TEXT, BYTES, NONE = "text", "bytes", "none"
 COMMANDS = {
-    "up": TEXT, "down": NONE, "uninstall": NONE, "restart": NONE, "status": TEXT, "health": TEXT, "logs": BYTES, "shell": NONE, "run": BYTES,
+    "up": TEXT, "down": NONE, "uninstall": NONE, "restart": NONE, "restore": TEXT, "status": TEXT, "health": TEXT, "logs": BYTES, "shell": NONE,
+    "run": BYTES,
     "agent list": TEXT, "agent show": TEXT, "agent spawn": TEXT, "agent stop": TEXT, "agent logs": BYTES, "agent attach": BYTES,
     "agent revoke": TEXT, "task submit": TEXT, "task list": TEXT, "task show": TEXT, "task stop": TEXT, "task logs": BYTES,
     "sandbox create": NONE, "sandbox exec": BYTES, "sandbox cp": BYTES, "sandbox list": TEXT, "sandbox show": TEXT, "sandbox logs": BYTES,
@@ -32,6 +33,7 @@ COMMANDS = {
     "acp config": NONE, "mcp config": NONE, "mcp list": TEXT, "mcp show": TEXT, "mcp test": TEXT, "mcp pin": TEXT, "mcp restart": TEXT,
     "token create": NONE, "token list": NONE, "token revoke": NONE,
     "secrets set": NONE, "secrets list": NONE, "secrets remove": NONE, "state list": TEXT, "state show": TEXT, "state prune": TEXT, "state reset": TEXT, "state adopt": TEXT,
+    "backup init": NONE, "backup create": TEXT, "backup list": TEXT, "backup show": TEXT, "backup verify": TEXT, "backup prune": TEXT, "backup export": BYTES,
     "mesh status": TEXT, "mesh join": TEXT, "mesh outbox list": TEXT, "mesh outbox drop": NONE,
     "events tail": TEXT, "events show": TEXT, "events search": TEXT, "events trace": TEXT, "events stats": TEXT, "events verify": TEXT, "events export": BYTES, "events prune": NONE,
     "events delivery": TEXT, "memory reembed": TEXT,
@@ -41,6 +43,7 @@ COMMANDS = {
     "memory list": TEXT, "memory get": TEXT, "memory put": TEXT, "memory rm": NONE, "memory search": TEXT, "memory stats": TEXT, "memory export": BYTES, "memory import": NONE,
     "config validate": NONE, "config explain": NONE, "config show": NONE, "config diff": NONE,
     "skills list": TEXT, "skills show": TEXT, "skills check": TEXT, "skills add": TEXT, "skills remove": TEXT,
+    "upgrade": TEXT, "rollback": TEXT, "generations list": NONE, "generations show": TEXT, "generations diff": TEXT, "generations pin": NONE, "generations prune": NONE,
     "lock": NONE, "fetch": NONE, "build": NONE, "verify": NONE, "render": NONE, "fmt": NONE, "doctor": TEXT,
     "boot explain": TEXT, "boot history": TEXT, "bench": NONE, "test": NONE,
     "completion bash": NONE, "completion zsh": NONE, "completion fish": NONE, "completion ids": TEXT,

@@ -103,5 +103,5 @@ def test_what_nothing_reads() -> None:
         == 'only while `adapters.memory.use` is "external-pg"'
     )
     assert found["adapters.memory.endpoint"].unread == "no choice of `adapters.memory.use` does"
-    assert found["backup.keep"].unread == "`agentbox backup` is not in this release"
+    assert found["backup.keep"].unread == ""
     assert found["limits.memory"].unread == ""

@@ -38,6 +38,9 @@ class Noted:
     def start(self, start: StartSpec) -> BoxRecord:
         return self._did("recreate" if start.recreate else "start", start)
 
+    def store_files(self, start: StartSpec, folder: Path) -> None:
+        """Nothing was rendered."""
+
     def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         return self._did("refresh", start)
 

@@ -49,6 +49,10 @@ READERS: dict[str, tuple[str, ...]] = {
         "agentbox/api",
         "agentbox/plan/render",
     ),
+    "upgrade.*": ("agentbox/host/cli/stages", "agentbox/host/generations"),
+    "backup.folder": ("agentbox/plan/build.py",),
+    "backup.include": ("agentbox/api/backups", "agentbox/adapters"),
+    "backup.*": ("agentbox/api/backups",),
     "adapters.*": (
         "agentbox/adapters",
         "agentbox/agents",

@@ -115,6 +115,7 @@ def test_every_writable_mount_is_a_writable_root() -> None:
         "/run/agentbox",
         "/tmp",
         "/var/lib/agentbox",
+        "/var/lib/agentbox/backups",
         "/var/lib/agentbox/branches",
         "/var/log",
         "/var/log/supervisor",

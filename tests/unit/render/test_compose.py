@@ -124,6 +124,7 @@ def test_a_project_folder_takes_the_place_of_the_workspace() -> None:
         "target": "/workspace",
     }
     assert set(yaml.safe_load(compose(plan, project=Path("/p")))["volumes"]) == {
+        "backups",
         "branches",
         "state",
     }

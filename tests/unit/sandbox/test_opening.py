@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from support.confined_process import run_json
 
-from agentbox.agents.review import syscalls
+from agentbox.core.linux import renames
 from agentbox.core.linux.landlock import PathRule, abi, ruleset
 from agentbox.core.linux.path_opener import Boundary, OpenDenied, Opener, resolve_root
 from agentbox.sandbox.confinement import Confinement
@@ -125,7 +125,7 @@ def flipping(one: Path, other: Path) -> Iterator[None]:
 
     def flip() -> None:
         while not over.is_set():
-            syscalls.exchange(above, one.name, above, other.name)
+            renames.exchange(above, one.name, above, other.name)
 
     thread = threading.Thread(target=flip)
     thread.start()

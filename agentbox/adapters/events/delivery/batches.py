@@ -19,12 +19,14 @@ class EncodedRecord:
     text: bytes
 
 
-def pack_batch(events: Sequence[Event]) -> tuple[EncodedRecord, ...]:
-    """Return the first records that fit in one request, at least one."""
+def pack_batch(events: Sequence[Event], epoch: int = 0) -> tuple[EncodedRecord, ...]:
+    """Return the first records of a journal with that epoch that fit in one request, at least
+    one."""
     records: list[EncodedRecord] = []
     size = 2
     for event in events[:MAX_RECORDS]:
-        text = json.dumps(cloud_event(event), ensure_ascii=False, separators=(",", ":")).encode()
+        document = cloud_event(event, epoch)
+        text = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
         size += len(text) + 1
         if records and size > MAX_BODY_BYTES:
             break

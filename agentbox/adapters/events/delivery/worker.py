@@ -2,7 +2,7 @@
 (V14, V15, V17)."""
 
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
@@ -56,8 +56,10 @@ class DeliveryWorker:
         cursor: DeliveryCursor,
         clock: Clock,
         on_delivered: Callable[[int], None],
+        may_send: Callable[[], Awaitable[None]],
     ) -> None:
-        """`on_delivered` is called with the last record that the sink has."""
+        """`on_delivered` is called with the last record that the sink has; `may_send` is waited
+        for once, by `run`."""
         self._journal, self._cursor, self._clock, self._on_delivered = (
             journal,
             cursor,
@@ -71,6 +73,8 @@ class DeliveryWorker:
         self._failures = 0
         self._failing_since: float | None = None
         self.blocked = self.problem = ""
+        self.epoch = 0  # of the journal; set before `run`
+        self._may_send = may_send
 
     def set_sink(self, sink: Sink | None, reason: str = NO_SINK_REASON) -> None:
         """Deliver to this sink from now on; None means no sink, with the reason."""
@@ -81,6 +85,7 @@ class DeliveryWorker:
     async def run(self) -> None:
         """Deliver until cancelled. Errors are retried after a delay."""
         with context.as_caller(context.CORE):
+            await self._may_send()
             while True:
                 await self._run_once()
 
@@ -106,7 +111,7 @@ class DeliveryWorker:
 
     async def _next_records(self) -> tuple[EncodedRecord, ...]:
         batch = await self._journal.read(since=self._cursor.seq, limit=MAX_RECORDS)
-        return pack_batch(batch.events)
+        return pack_batch(batch.events, self.epoch)
 
     async def _deliver(self, records: Sequence[EncodedRecord]) -> None:
         """Move the cursor past the records. Raises RetryLater."""

@@ -5,7 +5,9 @@ import os
 from collections.abc import AsyncIterator
 from typing import Self
 
+from agentbox.adapters.pods.local.held import HeldBodies
 from agentbox.core.background.threads import run_in_thread
+from agentbox.core.linux import renames
 from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import ValueTooLarge
 
@@ -66,9 +68,14 @@ class Upload:
         os.fsync(self.descriptor)
         return self._hash.digest()
 
-    def commit(self, name: str) -> os.stat_result:
-        """Rename the file to its final name, replacing an existing one; return its stat."""
-        os.rename(self.name, name, src_dir_fd=self._dir_fd, dst_dir_fd=self._dir_fd)
+    def commit(self, name: str, held: HeldBodies | None = None) -> os.stat_result:
+        """Rename the file to its final name, replacing an existing one; return its stat. With
+        `held`, the replaced one goes there; at no time is there none."""
+        if held is None:
+            os.rename(self.name, name, src_dir_fd=self._dir_fd, dst_dir_fd=self._dir_fd)
+        else:
+            renames.exchange(self._dir_fd, self.name, self._dir_fd, name)
+            held.take(self._dir_fd, self.name)
         self.name = ""
         os.fsync(self._dir_fd)
         return os.fstat(self.descriptor)

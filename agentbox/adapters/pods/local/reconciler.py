@@ -72,12 +72,14 @@ class IndexReconciler:
         path = parse_path(intent.path)
         try:
             with self._tree.open_directory(path.parts[:-1], path.text) as dir_fd:
-                if stat_entry(dir_fd, intent.temp, path.text) is not None:
+                has_temporary = stat_entry(dir_fd, intent.temp, path.text) is not None
+                if has_temporary:
                     os.unlink(intent.temp, dir_fd=dir_fd)
                     os.fsync(dir_fd)
-                elif intent.op == "write" and intent.etag:
+                if intent.op == "write" and intent.etag:
+                    # The temporary file may be the body that was replaced.
                     self._recover_file(dir_fd, path, intent)
-                else:
+                elif not has_temporary:
                     self.current_row(dir_fd, path)
         except NotFound:
             self._db.write_blocking(lambda db: index.remove(db, path.text))

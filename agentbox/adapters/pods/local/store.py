@@ -18,6 +18,7 @@ import apsw
 
 from agentbox.adapters.pods.local import index
 from agentbox.adapters.pods.local.bodies import Upload, check_cap, read_all
+from agentbox.adapters.pods.local.held import HeldBodies
 from agentbox.adapters.pods.local.index import Intent, ObjectRow, Quota
 from agentbox.adapters.pods.local.locks import PathLocks
 from agentbox.adapters.pods.local.reconciler import IndexReconciler
@@ -67,13 +68,15 @@ class ObjectStore:
             db.write_blocking(index.clear)
         root.mkdir(mode=0o700, exist_ok=True)
         self.tree = ObjectTree(root)
-        self._locks = PathLocks(directory / "locks")
-        self._reconciler = IndexReconciler(self.tree, db, self._locks, damaged)
+        self.held = HeldBodies(directory / "held")
+        self.locks = PathLocks(directory / "locks")
+        self._reconciler = IndexReconciler(self.tree, db, self.locks, damaged)
         self._reconciler.recover_all()
 
     def close(self) -> None:
         self.tree.close()
-        self._locks.close()
+        self.held.close()
+        self.locks.close()
 
     def open_object(self, path: PodPath) -> tuple[int, StoredObject]:
         """Return a descriptor and the index entry. Raises NotFound, PermissionDenied."""
@@ -87,7 +90,7 @@ class ObjectStore:
                 return descriptor, StoredObject(row, status)
             os.close(descriptor)
             # a write is between rename and commit, or the file was edited
-            with self._locks.hold(path.text):
+            with self.locks.hold(path.text):
                 self._reconciler.recover(path.text)
                 row = self._reconciler.current_row(dir_fd, path)
                 if row is None:
@@ -143,7 +146,7 @@ class ObjectStore:
             if path.is_container:
                 remove_directory(dir_fd, path.name, path.text)
                 return
-            with self._locks.hold(path.text):
+            with self.locks.hold(path.text):
                 self._reconciler.recover(path.text)
                 current = self._reconciler.current_row(dir_fd, path)
                 if current is None:
@@ -151,7 +154,7 @@ class ObjectStore:
                 conditions.check(path.text, current.etag)
                 intent = self._create_intent("delete", path, current.content_type)
                 with self._recorded_intent(intent):
-                    os.unlink(path.name, dir_fd=dir_fd)
+                    self._remove_body(dir_fd, path.name)
                     os.fsync(dir_fd)
                     self._db.write_blocking(lambda db: _index_removed(db, intent))
 
@@ -172,7 +175,7 @@ class ObjectStore:
     ) -> StoredObject:
         """Complete a streamed write; the conditions are checked now."""
         digest = pending.upload.sync()
-        with self._locks.hold(pending.path.text):
+        with self.locks.hold(pending.path.text):
             self._reconciler.recover(pending.path.text)
             current = self._reconciler.current_row(pending.dir_fd, pending.path)
             conditions.check(pending.path.text, current.etag if current else None)
@@ -189,7 +192,7 @@ class ObjectStore:
         with (
             translate_errors(f"write {path.text}"),
             self.tree.open_directory(path.parts[:-1], path.text, create=True) as dir_fd,
-            self._locks.hold(path.text),
+            self.locks.hold(path.text),
         ):
             self._reconciler.recover(path.text)
             current = self._reconciler.current_row(dir_fd, path)
@@ -205,17 +208,23 @@ class ObjectStore:
     def _commit_upload(
         self, upload: Upload, intent: Intent, path: PodPath, *, new: bool
     ) -> StoredObject:
-        status = upload.commit(path.name)
+        status = upload.commit(path.name, self.held if self.held.active and not new else None)
         row = ObjectRow.from_stat(path.text, intent.content_type, intent.etag, status)
         self._db.write_blocking(lambda db: _index_written(db, row, intent))
         return StoredObject(row, status, new)
+
+    def _remove_body(self, dir_fd: int, name: str) -> None:
+        if self.held.active:
+            self.held.take(dir_fd, name)
+        else:
+            os.unlink(name, dir_fd=dir_fd)
 
     def _create_intent(
         self, op: Literal["write", "delete"], path: PodPath, content_type: str
     ) -> Intent:
         name = str(uuid7())
         return Intent(
-            name, self._locks.instance, path.text, op, f"{TEMPORARY_PREFIX}{name}", content_type
+            name, self.locks.instance, path.text, op, f"{TEMPORARY_PREFIX}{name}", content_type
         )
 
     @contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,6 +56,7 @@ def source_digest() -> str:
     return _digest_files(_tracked_files())
 
 
+@cache
 def running_source_digest() -> str:
     """Digest of the package and its data on disk, which a process-engine box runs."""
     return _digest_files(_files_below(("agentbox", "config", "schema")))

@@ -32,6 +32,7 @@ from agentbox.host.engines.reconcile import UpResult, check, reconcile
 from agentbox.host.engines.registry import engine_by_name
 from agentbox.host.engines.secrets import collect_secrets
 from agentbox.host.engines.state import BoxRecord, BuildStamp
+from agentbox.host.generations.store import GenerationStore
 from agentbox.plan.names import MCP_HOST
 
 if TYPE_CHECKING:
@@ -104,6 +105,8 @@ def start_spec(
         hooks=hooks,
         secrets=collect_secrets(plan.secrets, cli.manifest, cli.state().secrets_dir),
         made_of=origin_digest(stamp, options, plan.digests.skills),
+        sources="" if stamp else running_source_digest(),
+        volumes=GenerationStore(cli.state()).volumes(),
     )
 
 
@@ -183,14 +186,14 @@ def wait_for_box(cli: CliContext, engine: Engine, record: BoxRecord) -> WaitResu
         f"\n  | {LogLine.parse(line).render(color=False)}" for line in lines[-_LOG_LINES:]
     )
     raise AgentboxError(
-        f"cannot start the box {record.name}: {_failure_reason(result)}{tail}",
+        f"cannot start the box {record.name}: {failure_reason(result)}{tail}",
         f"{suggested_fix(lines) or 'The box was left in place.'} See ./agentbox.sh logs and "
         "./agentbox.sh boot explain.",
         exit_code=ExitCode.BAD,
     )
 
 
-def _failure_reason(result: WaitResult) -> str:
+def failure_reason(result: WaitResult) -> str:
     if result.exit_reason:
         return result.exit_reason
     missing = result.verdict.get("missing") or [NO_ANSWER]

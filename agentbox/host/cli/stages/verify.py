@@ -138,6 +138,7 @@ def _compare_directory(target: VerifyTarget) -> VerifyStep:
         image_id=record.local_id,
         project=project,
         strict=record.strict,
+        volumes=record.volumes,
     )
     return check_directory(files, target.cli.state().compose_dir)
 

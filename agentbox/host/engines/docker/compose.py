@@ -11,7 +11,7 @@ from pathlib import Path
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically, write_in_place
-from agentbox.host.engines.base import StartSpec
+from agentbox.host.engines.base import StartSpec, StoredStart
 from agentbox.host.engines.command import run, succeeds
 from agentbox.host.engines.docker.docker_cli import explain_errors
 from agentbox.host.engines.state import BoxState
@@ -60,6 +60,7 @@ def write_compose_directory(start: StartSpec) -> None:
         project=start.project,
         strict=start.strict,
         hooks=start.hooks,
+        volumes=start.volumes,
     )
     directory = start.state.compose_dir
     with wrap_os_errors(f"make {directory}"):
@@ -67,6 +68,26 @@ def write_compose_directory(start: StartSpec) -> None:
     for name, content in files.items():
         _write(directory / name, content, mounted=name == MANIFEST)
     write_secrets(secrets_directory(start.state), secret_values(start))
+
+
+def store_directory(directory: Path, folder: Path) -> None:
+    """Copies the compose directory without the secrets. Raises AgentboxError (exit 3)."""
+    with wrap_os_errors(f"write {folder}"):
+        shutil.copytree(
+            directory, folder, ignore=shutil.ignore_patterns("secrets"), dirs_exist_ok=True
+        )
+
+
+def write_stored_directory(stored: StoredStart) -> None:
+    """The reverse, with the present secrets. Raises AgentboxError (exit 3)."""
+    directory = stored.state.compose_dir
+    with wrap_os_errors(f"make {directory}"):
+        directory.mkdir(parents=True, exist_ok=True, mode=0o700)
+        names = [path for path in sorted(stored.files.rglob("*")) if path.is_file()]
+    for path in names:
+        name = str(path.relative_to(stored.files))
+        _write(directory / name, path.read_bytes(), mounted=name == MANIFEST)
+    write_secrets(secrets_directory(stored.state), stored.secrets)
 
 
 def secrets_directory(state: BoxState) -> Path:

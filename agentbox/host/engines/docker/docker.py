@@ -5,27 +5,35 @@ from __future__ import annotations
 import json
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.engines import host_limits, ports
-from agentbox.host.engines.base import BoxStatus, StartSpec
+from agentbox.host.engines.base import BoxStatus, StartSpec, StoredStart
 from agentbox.host.engines.command import succeeds
 from agentbox.host.engines.docker import daemon_status
 from agentbox.host.engines.docker.compose import (
     compose,
     secrets_directory,
     secrets_match,
+    store_directory,
     write_compose_directory,
+    write_stored_directory,
 )
 from agentbox.host.engines.docker.docker_cli import docker, stream_lines
+from agentbox.host.engines.docker.inspection import published_ports, state_name
+from agentbox.host.engines.docker.one_shot import discard, has_state, run_once
+from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.state import BoxRecord, BoxState
 
 DIRECTORY_LABEL = "com.docker.compose.project.working_dir"
 _MIN_NAME_LENGTH = 2  # docker's rule: [a-zA-Z0-9][a-zA-Z0-9_.-]+
 _QUERY_SECONDS = 20
 PROJECT_LABEL = "com.docker.compose.project"
+# Compose 1.29 otherwise mounts the volumes of the old container, whatever the file says.
+RECREATE = ("--force-recreate", "--renew-anon-volumes")
 
 
 class DockerEngine:
@@ -70,20 +78,40 @@ class DockerEngine:
         )
         ports.require_free_ports(
             start.plan.ports,
-            _published_ports(container) if container else (),
+            published_ports(container) if container else (),
             find_container=ports.publishing_container,
         )
 
     def start(self, start: StartSpec) -> BoxRecord:
-        """Writes the compose directory, then starts the container with compose; with `recreate`, a
-        new one.
-        """
+        """Writes the compose directory, then starts the container; with `recreate`, a new one."""
         write_compose_directory(start)
         arguments = ["up", "--detach", "--no-build", "--remove-orphans"]
-        arguments += ["--force-recreate"] if start.recreate else []
+        arguments += RECREATE if start.recreate else []
         doing = f"start the box {start.plan.name}"
         compose(start.state.compose_dir, arguments, doing=doing, env=dict(start.hooks))
         return self.make_record(start)
+
+    def store_files(self, start: StartSpec, folder: Path) -> None:
+        """Keeps the compose directory of a start in `folder`, without secrets."""
+        store_directory(start.state.compose_dir, folder)
+
+    def start_stored(self, stored: StoredStart) -> BoxRecord:
+        """Puts the kept compose directory in place and makes a new container of it."""
+        write_stored_directory(stored)
+        arguments = ["up", "--detach", "--no-build", "--remove-orphans", *RECREATE]
+        doing = f"start the box {stored.record.name}"
+        compose(stored.state.compose_dir, arguments, doing=doing, env=dict(stored.record.hooks))
+        return replace(stored.record, settled=True)
+
+    def run_once(self, shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
+        """Runs one program of the image on the volumes of the box."""
+        return run_once(shot, doing, stdin)
+
+    def has_state(self, name: str, state: BoxState, volumes: Mapping[str, str]) -> bool:
+        return has_state(name, volumes)
+
+    def discard_volumes(self, name: str, state: BoxState, volumes: Mapping[str, str]) -> None:
+        discard(name, volumes)
 
     def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         """Restarts the same container with the current manifest and secrets."""
@@ -92,7 +120,6 @@ class DockerEngine:
         return self.make_record(start)
 
     def rewrite(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
-        """Updates the mounted files only."""
         write_compose_directory(start)
         return self.make_record(start)
 
@@ -113,6 +140,7 @@ class DockerEngine:
             folder=str(start.state.compose_dir),
             apply=dict(start.plan.apply),
             made_of=start.made_of,
+            volumes=dict(start.volumes),
         )
 
     def secrets_match(self, start: StartSpec) -> bool:
@@ -140,7 +168,7 @@ class DockerEngine:
             return BoxStatus("absent")
         state = container["State"]
         return BoxStatus(
-            _state_name(state), state["ExitCode"], container["RestartCount"], state["StartedAt"]
+            state_name(state), state["ExitCode"], container["RestartCount"], state["StartedAt"]
         )
 
     def stop(self, record: BoxRecord, seconds: int) -> None:
@@ -259,21 +287,3 @@ def _was_created_from(container: Mapping[str, Any], directory: Path) -> bool:
     """True if compose created the container from that directory."""
     label = (container["Config"]["Labels"] or {}).get(DIRECTORY_LABEL, "")
     return bool(label) and Path(label).resolve() == directory.resolve()
-
-
-def _published_ports(container: Mapping[str, Any]) -> set[int]:
-    """Return the host ports of a running container."""
-    if not container["State"]["Running"]:
-        return set()
-    rows = [
-        row
-        for bindings in (container["NetworkSettings"]["Ports"] or {}).values()
-        for row in bindings or ()
-    ]
-    return {int(row["HostPort"]) for row in rows}
-
-
-def _state_name(state: Mapping[str, bool]) -> Literal["running", "restarting", "exited"]:
-    if state["Restarting"]:
-        return "restarting"
-    return "running" if state["Running"] else "exited"

@@ -10,6 +10,7 @@ from agentbox.core.errors import AgentboxError
 from agentbox.host.engines.command import succeeds
 from agentbox.host.engines.docker.docker_cli import docker
 from agentbox.host.engines.state import BoxState, BuildStamp
+from agentbox.host.generations.store import GenerationStore
 
 PLAN_LABEL = "org.agentbox.plan-digest"
 _DOING = "remove old images"
@@ -18,12 +19,17 @@ _DOING = "remove old images"
 def remove_old_images(state: BoxState) -> list[str]:
     """Removes the images of this box's outdated builds. Returns the ids that were removed.
 
-    Kept are images in the recent builds of any box of this user, images used by a container
-    (running or not), and images without the label of the recorded plan. Kept images stay in the
-    record for the next time.
+    Kept are images in the recent builds and generations of any box of this user, images used by a
+    container (running or not), and images without the label of the recorded plan. Kept images stay
+    in the record for the next time.
     """
     recorded_ids = {stamp.image_id for stamp in state.builds()}
     recorded_ids |= {stamp.image_id for other in state.other_boxes() for stamp in other.builds()}
+    recorded_ids |= {
+        generation.image_id
+        for box in (state, *state.other_boxes())
+        for generation in GenerationStore(box).rows()
+    }
     removed, remaining = [], []
     for stamp in state.outdated_builds():
         if stamp.image_id in recorded_ids or not _exists(stamp):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from agentbox.core.paths import CHECKOUT, Paths
@@ -27,7 +28,7 @@ def write_box_files(paths: Paths, start: StartSpec) -> None:
         paths.tmp,
     ):
         directory.mkdir(parents=True, exist_ok=True)
-    _link_workspace(paths.workspace, start.project)
+    link_workspace(paths.workspace, start.project)
     lock = start.lock or (CHECKOUT / "agentbox.lock").read_bytes()
     skills = plan_skills(start.plan, start.skill_folders or None)
     if paths.skills.exists():
@@ -45,16 +46,23 @@ def write_box_files(paths: Paths, start: StartSpec) -> None:
         paths.resolve(name).chmod(0o755)
     paths.venv.unlink(missing_ok=True)  # another checkout may have started this box before
     paths.venv.symlink_to(sys.prefix)
-    for name in start.plan.secrets:
-        secret = paths.mounted_secrets / name
-        secret.unlink(missing_ok=True)  # 0400: its owner may not open it for writing
-        secret.write_text(start.secrets.get(name, ""))
-        secret.chmod(0o400)
+    write_secrets(paths, {name: start.secrets.get(name, "") for name in start.plan.secrets})
     if os.geteuid() == 0:
         _chown_tree(paths.prefix)
 
 
-def _link_workspace(workspace: Path, project: Path | None) -> None:
+def write_secrets(paths: Paths, values: Mapping[str, str]) -> None:
+    """Writes one file per secret, 0400, owned by the box's user."""
+    for name, value in values.items():
+        secret = paths.mounted_secrets / name
+        secret.unlink(missing_ok=True)  # 0400: its owner may not open it for writing
+        secret.write_text(value)
+        secret.chmod(0o400)
+        if os.geteuid() == 0:
+            os.chown(secret, BOX_UID, BOX_UID)
+
+
+def link_workspace(workspace: Path, project: Path | None) -> None:
     """Links to the project; the box's own workspace is kept beside it meanwhile."""
     saved = workspace.with_name(f"{workspace.name}.own")
     if workspace.is_symlink():

@@ -10,21 +10,27 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import IO
 
 from agentbox.box.supervision.missing_protections import PROCESS_ENGINE_LACKS
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_in_place
 from agentbox.core.paths import CHECKOUT, PREFIX_VARIABLE, Paths, environment
-from agentbox.host.engines.base import BoxStatus, StartSpec
+from agentbox.host.engines.base import BoxStatus, StartSpec, StoredStart
 from agentbox.host.engines.docker.compose import secrets_match
 from agentbox.host.engines.docker.daemon import start_ticks
 from agentbox.host.engines.interrupts import deferred_interrupts
 from agentbox.host.engines.locations import process_root
-from agentbox.host.engines.process.box_files import write_box_files
+from agentbox.host.engines.one_shot import OneShot
+from agentbox.host.engines.process.box_files import write_box_files, write_secrets
 from agentbox.host.engines.process.box_processes import box_pids, kill_all, leader_pid
+from agentbox.host.engines.process.one_shot import run_once
 from agentbox.host.engines.process.privilege_drop import BOX_UID, become_box_user, require_readable
+from agentbox.host.engines.process.stored_start import store_files, write_stored_files
+from agentbox.host.engines.process.volumes import discard, mount, volume_prefix
 from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.host.uninstall.inventory import Inventory
 from agentbox.plan.names import HOME
@@ -71,9 +77,42 @@ class ProcessEngine:
         paths = Paths(root)
         Inventory(start.state.directory.parent).add_directory("process-root", root)
         with wrap_os_errors(f"write the files of the box below {root}"):
+            mount(root, start.volumes)
             write_box_files(paths, start)
             with deferred_interrupts():  # a process without a record could not be stopped later
-                return self.make_record(start, boot(paths, start).pid)
+                return self.make_record(start, boot(paths, boot_environment(paths, start)).pid)
+
+    def store_files(self, start: StartSpec, folder: Path) -> None:
+        """Keeps the rendered files of a start in `folder`."""
+        with wrap_os_errors(f"write {folder}"):
+            store_files(self.root(start), folder)
+
+    def start_stored(self, stored: StoredStart) -> BoxRecord:
+        """Stops what runs, puts stored files and volumes in place, and boots."""
+        record, root = stored.record, Path(stored.record.root)
+        if running_pid := leader_pid(root):
+            self._stop(running_pid, root, stored.stop_seconds)
+        kill_all(root, _KILL_SECONDS)
+        paths = Paths(root)
+        with wrap_os_errors(f"write the files of the box below {root}"):
+            mount(root, stored.volumes)
+            write_stored_files(root, stored.files, stored.python, record.project)
+            write_secrets(paths, stored.secrets)
+            with deferred_interrupts():
+                environment = boot_settings(paths, stored.passed, stored.environment)
+                pid = boot(paths, environment).pid
+                return replace(record, pid=pid, start_ticks=start_ticks(pid), settled=True)
+
+    def run_once(self, shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
+        """Runs one program on the volumes of the box."""
+        return run_once(shot, doing, stdin)
+
+    def has_state(self, name: str, state: BoxState, volumes: Mapping[str, str]) -> bool:
+        return Paths(volume_prefix(process_root(name, state), volumes)).state.is_dir()
+
+    def discard_volumes(self, name: str, state: BoxState, volumes: Mapping[str, str]) -> None:
+        with wrap_os_errors(f"remove the volumes {', '.join(volumes.values())} of {name}"):
+            discard(process_root(name, state), volumes)
 
     def refresh(self, start: StartSpec, record: BoxRecord) -> BoxRecord:
         """Starts again: the boot applies every change."""
@@ -100,6 +139,7 @@ class ProcessEngine:
             start_ticks=start_ticks(pid),
             apply=dict(start.plan.apply),
             made_of=start.made_of,
+            volumes=dict(start.volumes),
         )
 
     def secrets_match(self, start: StartSpec) -> bool:
@@ -194,7 +234,7 @@ class ProcessEngine:
         return Paths(Path(record.root)).resolve(box_path).read_bytes()
 
 
-def boot(paths: Paths, start: StartSpec) -> subprocess.Popen[bytes]:
+def boot(paths: Paths, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
     """Starts the boot below the prefix, in its own session, as the box's user."""
     from agentbox.box.supervision.log_rotation import rotated_path
     from agentbox.plan.supervisord_files import boot_log
@@ -209,7 +249,7 @@ def boot(paths: Paths, start: StartSpec) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
             [str(paths.python), "-I", "-m", "agentbox.box.boot"],
             cwd=paths.prefix,
-            env=boot_environment(paths, start),
+            env=environment,
             stdin=subprocess.DEVNULL,
             stdout=stream,
             stderr=stream,
@@ -222,16 +262,14 @@ def boot_environment(paths: Paths, start: StartSpec) -> dict[str, str]:
     """Return the environment of the boot: the plan's data, and the operator's variables that the
     plan passes through.
     """
-    passed_through = {
-        name: value for name, value in environment().items() if name in start.plan.passed
-    }
-    strict = "1" if start.strict else "0"
-    settings = {
-        **start.plan.environment,
-        **start.hooks,
-        "AGENTBOX_PLAN_DIGEST": start.plan.digest,
-        "AGENTBOX_STRICT": strict,
-    }
+    return boot_settings(paths, start.plan.passed, start.settings)
+
+
+def boot_settings(
+    paths: Paths, passed: Collection[str], settings: Mapping[str, str]
+) -> dict[str, str]:
+    """The same from its parts: the names of variables that are passed through, and the rest."""
+    passed_through = {name: value for name, value in environment().items() if name in passed}
     return {**passed_through, **_environment(paths), **settings}
 
 

@@ -13,7 +13,10 @@ DIRECTORY_MODES: dict[str, tuple[int, int, int]] = {
     _STATE: _BOX_OWNED,
     # Volumes are mounted on these and copy the owner: the agents', and those of two exceptions,
     # which need no new image.
-    **{f"{_STATE}/{name}": _BOX_OWNED for name in ("branches", "code-server", "telegram")},
+    **{
+        f"{_STATE}/{name}": _BOX_OWNED
+        for name in ("backups", "branches", "code-server", "telegram")
+    },
     "var/log": _BOX_OWNED,
     "var/log/supervisor": _BOX_OWNED,
     "var/run": _BOX_OWNED,

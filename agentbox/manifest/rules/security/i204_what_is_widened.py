@@ -22,6 +22,7 @@ READS = (
     "sovereign_mesh.relay.expose",
     "egress.allow",
     "limits.allow_degraded",
+    "backup.folder",
     "agents",
     "agents.*.enabled",
     "agents.*.workspace",
@@ -67,6 +68,8 @@ def _find_widenings(context: RuleContext) -> Iterator[tuple[str, str]]:
         yield "sovereign_mesh.relay.expose", "the relay is published"
     if wildcards := [text for text in context["egress.allow"] if text.partition(":")[0] == "*"]:
         yield "egress.allow", f"agents may reach {' and '.join(wildcards)}"
+    if context["backup.folder"].startswith("/"):
+        yield "backup.folder", "the box writes, and can delete, snapshots in a folder of this host"
     if degraded := context["limits.allow_degraded"]:
         yield "limits.allow_degraded", f"agents may start without {', '.join(degraded)}"
     yield from (

@@ -15,13 +15,14 @@ from agentbox.host.engines.registry import engine_by_name
 from agentbox.host.engines.shutdown_outcome import last_shutdown
 from agentbox.host.engines.state import BoxRecord
 from agentbox.host.engines.workspace_permissions import revoke_access
+from agentbox.host.generations.store import GenerationStore
 
 
 @click.command(name="down")
 @click.option(
     "--volumes",
     is_flag=True,
-    help="Also remove the volumes: state, branches, workspace (asks first).",
+    help="Also remove the volumes: state, branches, workspace, backups (asks first).",
 )
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.option(
@@ -55,6 +56,8 @@ def command(
             else _stop_and_remove(cli, engine_by_name(record.engine), record)
         )
         removed = _remove_volumes(cli) if volumes else []
+        if volumes:
+            GenerationStore(cli.state()).forget()
         if undo_project:
             _revoke_project_access(cli)
         cli.state().clear()

@@ -12,6 +12,7 @@ from agentbox.host.cli.stages import start
 from agentbox.host.cli.stages.validate import load_valid_manifest
 from agentbox.host.engines.registry import engine_by_name
 from agentbox.host.engines.shutdown_outcome import last_shutdown
+from agentbox.host.generations.recording import amend
 from agentbox.plan.drift import find_drift
 
 
@@ -49,7 +50,7 @@ def command(cli: CliContext, no_wait: bool) -> None:
             stage.result = last_shutdown(engine, record).summary
         with out.stage("restart") as stage:
             state.save_record(replace(record, settled=False))
-            record = engine.refresh(spec, record)
+            record = amend(engine, spec, engine.refresh(spec, record), record)
             state.save_record(record)
             stage.result = record.name
         if no_wait:

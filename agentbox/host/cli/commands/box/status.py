@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from agentbox.core import clock
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.stages.interrupted import finish_interrupted
 from agentbox.host.engines.readiness import (
     NO_ANSWER,
     boot_failure,
@@ -41,6 +43,7 @@ def command(cli: CliContext, watch: bool) -> int:
     container and its plan, `exceptions` the privileges that the manifest adds. Exit code 0: ready,
     1: not ready, 8: off.
     """
+    finish_interrupted(cli)
     if not watch:
         report = _collect_status(cli)
         cli.out.document(report)
@@ -134,13 +137,16 @@ def _fetch_posture(record: BoxRecord) -> dict[str, Any]:
 
 
 def _fetch_activity(cli: CliContext) -> dict[str, Any]:
-    """Uptime and number of running agents; empty if the API does not respond."""
+    """Uptime, number of running agents, last backup; empty if the API does not respond."""
+    from agentbox.host.cli.backup_age import last_backup
+
     try:
         with cli.client() as client:
             agents = client.call("list_agents")["items"]
             return {
                 "uptime_seconds": round(client.call("livez")["uptime"], 1),
                 "agents": sum(agent["state"] == "running" for agent in agents),
+                "last_backup": last_backup(client.call("list_backups")["items"], clock.now()),
             }
     except AgentboxError:
         return {}

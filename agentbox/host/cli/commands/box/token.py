@@ -94,14 +94,14 @@ def create(
 @command.command(name="list")
 @click.pass_obj
 def list_(cli: CliContext) -> None:
-    """List tokens: id, name, expiry, scopes."""
+    """List tokens: id, name, expiry, scopes, and whether a restore disabled it."""
     with cli.client() as client:
         items = client.call("list_tokens")["items"]
     cli.out.document(items)
     for item in items:
         cli.out.line(
             f"{item['id']}  {item['name']}  {item['expires_at'] or 'never'}  "
-            f"{' '.join(item['scopes'])}"
+            f"{' '.join(item['scopes'])}{'  disabled' if item['disabled'] else ''}"
         )
 
 

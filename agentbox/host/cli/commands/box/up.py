@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,17 +10,16 @@ import click
 from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
-from agentbox.host.cli.stages import image, prerequisites, start
-from agentbox.host.cli.stages.lock_and_fetch import lock_and_fetch, pin_manifest_skills
+from agentbox.host.cli.stages import start
+from agentbox.host.cli.stages.generation import confirm_start, mark_failed
+from agentbox.host.cli.stages.preparation import prepare_start
 from agentbox.host.cli.stages.start import UpOptions
-from agentbox.host.cli.stages.validate import load_valid_manifest
+from agentbox.host.cli.stages.trial_end import finish_trial
 from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.docker.old_images import remove_old_images
 from agentbox.host.engines.engine_choice import Engine
-from agentbox.host.engines.reconcile import check
 from agentbox.host.engines.registry import ENGINE_NAMES, UNSUPPORTED
 from agentbox.host.engines.state import BoxRecord
-from agentbox.host.engines.workspace_permissions import project_directory
 
 if TYPE_CHECKING:
     from agentbox.host.engines.base import StartSpec
@@ -87,6 +85,7 @@ def command(
             test_hooks=allow_test_hooks,
             hooks=start.hooks_from_environment(),
         )
+        finish_trial(cli)
         engine, record, spec = _start_box(
             cli, engine_name, force_build, locked, yes, options, project
         )
@@ -97,9 +96,13 @@ def command(
             cli.out.line(f"started: {record.api_url}   (check with ./agentbox.sh status)")
             return
         with cli.out.stage("ready") as stage:
-            wait_result = start.wait_for_box(cli, engine, record)
+            try:
+                wait_result = start.wait_for_box(cli, engine, record)
+            except AgentboxError as error:
+                raise mark_failed(cli, record, error) from error
             stage.result = f"boot {wait_result.verdict['boot_id'][:13]}"
         token = start.store_token(cli, record, spec)
+        confirm_start(cli, record)
         if isinstance(engine, DockerEngine):
             _clean_up_images(cli)
     _print_ready(cli, record, token, wait_result, engine.protections_absent)
@@ -115,53 +118,19 @@ def _start_box(
     project: Path | None,
 ) -> tuple[Engine, BoxRecord, StartSpec]:
     """Runs stages 1 to 8."""
-    out = cli.out
-    if options.registry and (force_build or engine_name == "process"):
-        raise click.UsageError(
-            "--registry cannot be combined with "
-            f"{'--build' if force_build else '--engine process'}."
-        )
-    with out.stage("validate") as stage:
-        manifest = load_valid_manifest(cli)
-        stage.result = str(cli.manifest)
-    if project is not None:
-        options = replace(options, project=project_directory(project))
-    with out.stage("engine") as stage:
-        choice = prerequisites.choose_engine(cli, engine_name)
-        stage.result = f"{choice.engine.name} ({choice.reason})"
-    with out.stage("install") as stage:
-        stage.result = prerequisites.install_missing(
-            cli, choice, options.project, build=not options.registry, yes=yes
-        )
-    with out.stage("daemon") as stage:
-        stage.result = prerequisites.start_daemon(choice)
-    if options.project is not None:
-        prerequisites.grant_project(cli, choice, options.project, yes=yes)
-    if not locked:
-        pin_manifest_skills(cli, manifest)
-    stamp = None
-    if isinstance(choice.engine, DockerEngine):
-        if not options.registry:
-            lock_and_fetch(cli, manifest, locked=locked)
-        check(
-            choice.engine, start.start_spec(cli, manifest, None, options), cli.find_record()
-        )  # before minutes of building
-        with out.stage("image") as stage:
-            if options.registry:
-                prepared = image.pull_image(
-                    cli, manifest, options.registry, test_hooks=options.test_hooks
-                )
-            else:
-                prepared = image.build_and_load(
-                    cli, choice.engine, manifest, force=force_build, test_hooks=options.test_hooks
-                )
-            stamp = prepared.stamp
-            stage.result = prepared.summary
-    with out.stage("start") as stage:
-        spec = start.start_spec(cli, manifest, stamp, options)
-        result = start.bring_up(cli, choice.engine, spec)
+    engine, spec = prepare_start(
+        cli,
+        engine_name,
+        force_build=force_build,
+        locked=locked,
+        yes=yes,
+        options=options,
+        project=project,
+    )
+    with cli.out.stage("start") as stage:
+        result = start.bring_up(cli, engine, spec)
         stage.result = result.summary
-    return choice.engine, result.record, spec
+    return engine, result.record, spec
 
 
 def _clean_up_images(cli: CliContext) -> None:

@@ -131,7 +131,13 @@ def _render_inputs(cli: CliContext, image_ref: str, *, for_box: bool) -> RenderI
         return RenderInput(plan, manifest.raw, image_ref)
     project = Path(record.project) if record.project else None
     return RenderInput(
-        plan, manifest.raw, image_ref or record.image_ref, record.local_id, project, record.strict
+        plan,
+        manifest.raw,
+        image_ref or record.image_ref,
+        record.local_id,
+        project,
+        record.strict,
+        record.volumes,
     )
 
 

@@ -1,0 +1,132 @@
+"""The SQLite stores of a box, and a program that reads, copies and restores them while it is down:
+`python -I -m agentbox.api.stores VERB [ARGUMENT]` prints JSON.
+"""
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Final
+
+import apsw
+
+from agentbox.contracts.generation import StoreState
+from agentbox.core.errors import AgentboxError
+from agentbox.core.paths import Paths
+
+# What the operator would miss, by the store's path below the state.
+_ROWS: Final = {
+    "beads/beads.db": "SELECT count(*) FROM beads",
+    "pods/index.db": "SELECT count(*) FROM objects",
+    "memory/memory.db": "SELECT count(*) FROM entries",
+    "orchestrator/agents.db": "SELECT count(*) FROM agents",
+}
+# Made of other data when it is missing, so neither copied nor counted.
+_DERIVED: Final = frozenset({"events/search.db"})
+
+
+def known_migrations() -> dict[str, int]:
+    """The newest migration of each store that this release has."""
+    from agentbox.adapters.beads.sqlite.schema import MIGRATIONS as BEADS
+    from agentbox.adapters.events.delivery.cursor import MIGRATIONS as DELIVERY
+    from agentbox.adapters.memory.sqlite.schema import MIGRATIONS as MEMORY
+    from agentbox.adapters.pods.local.index import MIGRATIONS as PODS
+    from agentbox.agents.registry.store import MIGRATIONS as AGENTS
+    from agentbox.api.auth.tokens import MIGRATIONS as TOKENS
+    from agentbox.gateway.llm.ledger import MIGRATIONS as BUDGETS
+    from agentbox.mcphost.store import MIGRATIONS as MCP
+    from agentbox.mesh.host.session_store import MIGRATIONS as MESH
+    from agentbox.mesh.outbox.outbox import MIGRATIONS as OUTBOX
+    from agentbox.sessions.store import MIGRATIONS as SESSIONS
+
+    rows = {
+        "beads/beads.db": BEADS,
+        "events/delivery.db": DELIVERY,
+        "memory/memory.db": MEMORY,
+        "pods/index.db": PODS,
+        "orchestrator/agents.db": AGENTS,
+        "secrets/access.db": TOKENS,
+        "gateway/budgets.db": BUDGETS,
+        "mcp-host/mcp.db": MCP,
+        "mesh/sessions.db": MESH,
+        "mesh/outbox.db": OUTBOX,
+        "sessions/sessions.db": SESSIONS,
+    }
+    return {name: len(migrations) for name, migrations in rows.items()}
+
+
+def read_stores(paths: Paths) -> dict[str, StoreState]:
+    """Every store that exists, by its path below the state. Blocks. Raises AgentboxError."""
+    states = {}
+    for path in sorted(paths.state.glob("*/*.db")):
+        name = str(path.relative_to(paths.state))
+        if name not in _DERIVED and not name.startswith(("generations/", "branches/")):
+            states[name] = _read(path, name)
+    return states
+
+
+def moving(current: Mapping[str, int], known: Mapping[str, int]) -> list[str]:
+    """The stores whose number a start of a release with `known` changes, sorted."""
+    return sorted(name for name, number in current.items() if known.get(name, number) != number)
+
+
+def _read(path: Path, name: str) -> StoreState:
+    try:
+        with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
+            connection.set_busy_timeout(2000)
+            return StoreState(
+                migration=_count(connection, "migrations", "SELECT count(*) FROM migrations"),
+                rows=_count(connection, _ROWS[name].split()[-1], _ROWS[name])
+                if name in _ROWS
+                else None,
+            )
+    except apsw.Error as error:
+        raise AgentboxError(f"cannot read the store {name}: {error}") from error
+
+
+def _count(connection: apsw.Connection, table: str, query: str) -> int:
+    found = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).fetchall()
+    if not found:
+        return 0
+    [(count,)] = connection.execute(query).fetchall()
+    assert isinstance(count, int)
+    return count
+
+
+def main(argv: list[str]) -> int:
+    """Verbs: `known`, `numbers`, `copy` and `restore` with a JSON argument, `discard N`, `hold N`,
+    `unhold`. Exits 1 with one sentence on stderr."""
+    from agentbox.api.store_copies import copy, discard, restore
+
+    paths = Paths.for_this_process()
+    verb, argument = argv[0], argv[1] if len(argv) > 1 else ""
+    try:
+        result: Any = None
+        if verb == "known":
+            result = known_migrations()
+        elif verb == "numbers":
+            result = {name: store.to_wire() for name, store in read_stores(paths).items()}
+        elif verb == "copy":
+            result = copy(paths, **json.loads(argument))
+        elif verb == "restore":
+            restore(paths, **json.loads(argument))
+        elif verb == "discard":
+            discard(paths, int(argument))
+        elif verb == "hold":
+            from agentbox.api.hold import hold
+
+            hold(paths, int(argument))
+        elif verb == "unhold":
+            paths.held.unlink(missing_ok=True)
+        else:
+            raise AgentboxError(f"cannot run {verb!r}: no such verb")
+    except (AgentboxError, OSError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    print(json.dumps(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

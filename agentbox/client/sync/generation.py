@@ -1,0 +1,44 @@
+# Written by tools/sync_client.py from async_client/generation.py.
+# Written by tools/client_operations.py from agentbox/contracts.
+
+"""The generation that runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from agentbox.client.transport import decode
+
+if TYPE_CHECKING:
+    from agentbox.client.sync.request_sender import RequestSender
+    from agentbox.contracts.generation import GenerationState, Trial
+
+
+class GenerationClient:
+    """The generation that runs. Raises ApiError, BoxUnreachable."""
+
+    def __init__(self, box: RequestSender) -> None:
+        self._box = box
+
+    def show(self) -> GenerationState:
+        """Whether the box is held, and what its stores contain."""
+        from agentbox.contracts.generation import GenerationState
+
+        response = self._box.request("show_generation")
+        return decode(GenerationState, response)
+
+    def release(self) -> GenerationState:
+        """Ends a held start: writes, agents, tasks, the mesh and deliveries begin. Nothing changes
+        in a box that is not held."""
+        from agentbox.contracts.generation import GenerationState
+
+        response = self._box.request("release_generation")
+        return decode(GenerationState, response)
+
+    def try_agent(self) -> Trial:
+        """Starts an agent of the default profile that runs `true`, and waits for its end; a held
+        box does this too."""
+        from agentbox.contracts.generation import Trial
+
+        response = self._box.request("try_agent", wait_s=60)
+        return decode(Trial, response)

@@ -1,0 +1,49 @@
+"""The generation of a plain `up`: good once the box is ready, and older ones are removed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from agentbox.core.errors import AgentboxError
+from agentbox.host.cli.context import CliContext
+from agentbox.host.engines.state import BoxRecord
+from agentbox.host.generations.pruning import prune
+from agentbox.host.generations.record import GOOD, TRIAL
+from agentbox.host.generations.recording import confirm, mark_bad
+from agentbox.host.generations.store import GenerationStore
+
+
+def confirm_start(cli: CliContext, record: BoxRecord) -> None:
+    """Marks the generation of a box that is ready as good, if it was not before."""
+    store = GenerationStore(cli.state())
+    current = store.current()
+    if current is None or current.number != record.generation or current.verdict == GOOD:
+        return
+    confirm(store, current.number, _migrations(cli))
+    model = cli.load_manifest().effective
+    assert model is not None
+    prune(store, model.upgrade.keep_generations)
+
+
+def _migrations(cli: CliContext) -> dict[str, int]:
+    """The migration of each store; empty for a release without that route."""
+    with suppress(AgentboxError), cli.client() as client:
+        return {name: row.migration for name, row in client.generation.show().stores.items()}
+    return {}
+
+
+def mark_failed(cli: CliContext, record: BoxRecord, error: AgentboxError) -> AgentboxError:
+    """Marks the generation of a start that failed, and names the way back if there is one."""
+    store = GenerationStore(cli.state())
+    current = store.current()
+    if current is None or current.number != record.generation or current.verdict != TRIAL:
+        return error
+    reason, _, log = error.message.partition("\n")
+    mark_bad(store, current.number, reason, log.splitlines())
+    if not any(row.verdict == GOOD for row in store.rows()):
+        return error
+    return AgentboxError(
+        error.message,
+        f"{error.hint} To go back: ./agentbox.sh rollback",
+        exit_code=error.exit_code,
+    )

@@ -1,0 +1,99 @@
+"""Starting an earlier generation again, and what must be there for that."""
+
+from __future__ import annotations
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.cli.context import CliContext
+from agentbox.host.engines.base import Engine, StoredStart
+from agentbox.host.engines.docker.docker import DockerEngine
+from agentbox.host.engines.registry import engine_by_name
+from agentbox.host.engines.secrets import collect_secrets
+from agentbox.host.engines.state import BoxRecord
+from agentbox.host.generations.record import Generation
+from agentbox.host.generations.store import FILES, GenerationStore
+from agentbox.host.generations.stores import BoxStores
+
+
+def start_again(cli: CliContext, generation: Generation) -> BoxRecord:
+    """Starts a generation from its kept files, in place of what runs. Raises AgentboxError."""
+    record, state = _record_of(generation), cli.state()
+    engine = engine_by_name(generation.engine)
+    store = GenerationStore(state)
+    return engine.start_stored(
+        StoredStart(
+            record=record,
+            state=state,
+            files=store.folder(generation.number) / FILES,
+            volumes=generation.volumes,
+            python=generation.python,
+            environment=generation.environment,
+            passed=generation.passed,
+            secrets={
+                name: collect_secrets(generation.secrets, cli.manifest, state.secrets_dir).get(
+                    name, ""
+                )
+                for name in generation.secrets
+            },
+        )
+    )
+
+
+def require_startable(cli: CliContext, generation: Generation) -> None:
+    """Raises AgentboxError (exit 6) if the image or the files of the generation are gone, with the
+    command that makes it again.
+    """
+    store = GenerationStore(cli.state())
+    engine = engine_by_name(generation.engine)
+    files = store.folder(generation.number) / FILES
+    missing = ""
+    if not generation.box or not files.is_dir():
+        missing = "it never started, or its files are gone"
+    elif isinstance(engine, DockerEngine):
+        image = generation.image_id or generation.image_ref
+        missing = "" if engine.has_image(image) else f"its image {image} is gone"
+    elif (found := code_of(generation.python)) != generation.sources:
+        missing = f"the code in {generation.python} is {'another' if found else 'gone'}"
+    if missing:
+        manifest = files.parent / "agentbox.toml"
+        raise AgentboxError(
+            f"cannot start generation {generation.number} again: {missing}",
+            f"Make it again from its manifest, with the release {generation.release}: "
+            f"./agentbox.sh --manifest {manifest} up",
+            exit_code=ExitCode.ENGINE,
+        )
+
+
+def code_of(python: str) -> str:
+    """The digest of the code that the environment at this prefix runs; "" if there is none."""
+    import subprocess
+    from pathlib import Path
+
+    program = Path(python) / "bin" / "python"
+    code = (
+        "from agentbox.host.cli.stages.image import running_source_digest;"
+        "print(running_source_digest())"
+    )
+    if not program.exists():
+        return ""
+    done = subprocess.run(
+        [str(program), "-I", "-c", code], capture_output=True, text=True, check=False, cwd="/"
+    )
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def stores_of(
+    cli: CliContext, engine: Engine, generation: Generation, runner: Generation
+) -> BoxStores:
+    """The stores on the volumes of `generation`, read by the release of `runner`."""
+    return BoxStores(engine, cli.state(), cli.manifest_info.name, generation, runner)
+
+
+def _record_of(generation: Generation) -> BoxRecord:
+    record = generation.record
+    if record is None:
+        raise AgentboxError(
+            f"cannot start generation {generation.number} again: it never started",
+            "`agentbox generations` lists those that did.",
+            exit_code=ExitCode.ENGINE,
+        )
+    return record

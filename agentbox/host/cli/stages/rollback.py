@@ -1,0 +1,192 @@
+"""`agentbox rollback`: an earlier generation runs again, on the present state or on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Final
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.stages.going_back import start_again, stores_of
+from agentbox.host.cli.stages.start import failure_reason
+from agentbox.host.engines.readiness import wait_until_ready
+from agentbox.host.engines.registry import engine_by_name
+from agentbox.host.generations.record import BAD, GOOD, SUPERSEDED, Generation
+from agentbox.host.generations.recording import now
+from agentbox.host.generations.store import GenerationStore
+
+ROLLBACK: Final = "rollback"
+_NAMES: Final = {
+    "beads/beads.db": "beads",
+    "pods/index.db": "pod objects",
+    "memory/memory.db": "memory entries",
+    "orchestrator/agents.db": "agents",
+}
+
+
+@dataclass(frozen=True)
+class RollbackPlan:
+    """`copies_of` is the generation whose rollback copies bring the state back, 0 = the state
+    stays; `lost` says what would be lost, by name.
+    """
+
+    target: Generation
+    current: Generation
+    copies_of: int
+    lost: Mapping[str, int]
+
+
+def choose_target(store: GenerationStore, number: int | None) -> tuple[Generation, Generation]:
+    """The generation to go to and the current one. Raises AgentboxError (exit 2)."""
+    current = store.current()
+    if current is None:
+        raise AgentboxError(
+            "cannot go back: there is no generation yet",
+            "Run ./agentbox.sh up.",
+            exit_code=ExitCode.USAGE,
+        )
+    if number is not None:
+        target = store.get(number)
+    else:
+        earlier = [
+            row
+            for row in store.rows()
+            if row.number < current.number and row.verdict != BAD and row.box
+        ]
+        if not earlier:
+            raise AgentboxError(
+                f"cannot go back from generation {current.number}: no earlier one is kept",
+                "`agentbox generations` lists them.",
+                exit_code=ExitCode.USAGE,
+            )
+        target = earlier[-1]
+    if target.number == current.number:
+        raise AgentboxError(
+            f"cannot go back to generation {target.number}: it is the one that runs",
+            "`agentbox generations` lists the others.",
+            exit_code=ExitCode.USAGE,
+        )
+    return target, current
+
+
+def plan_rollback(
+    cli: CliContext, target: Generation, current: Generation, *, state: bool
+) -> RollbackPlan:
+    """What going back takes. Raises AgentboxError: exit 2 if the release of the target cannot read
+    the state and `state` is not set, 6 if no copy of what it reads is kept.
+    """
+    if target.volumes != current.volumes:
+        return RollbackPlan(target, current, 0, {})  # the other volumes are as they were left
+    store, engine = GenerationStore(cli.state()), engine_by_name(target.engine)
+    present = stores_of(cli, engine, current, current).states()
+    beyond = {
+        name: int(present[name]["migration"])
+        for name, number in target.migrations.items()
+        if name in present and int(present[name]["migration"]) > number
+    }
+    if not beyond:
+        return RollbackPlan(target, current, 0, {})
+    source = next(
+        (
+            row
+            for row in store.rows()
+            if row.number > target.number
+            and set(beyond) <= {str(copy["name"]) for copy in row.copies}
+        ),
+        None,
+    )
+    stores = ", ".join(beyond)
+    if source is None:
+        raise AgentboxError(
+            f"cannot go back to generation {target.number}: its release does not read {stores} "
+            "as they are now, and no copy from before is kept",
+            "Restore a backup of that time: agentbox restore.",
+            exit_code=ExitCode.ENGINE,
+        )
+    before = source.noted.get("stores", {})
+    lost = {
+        name: int(row["rows"]) - int(before.get(path, {}).get("rows") or 0)
+        for path, name in _NAMES.items()
+        if (row := present.get(path)) is not None and row["rows"] is not None
+    }
+    plan = RollbackPlan(
+        target, current, source.number, {name: n for name, n in lost.items() if n > 0}
+    )
+    if not state:
+        raise AgentboxError(
+            f"cannot go back to generation {target.number} with the present state: its release "
+            f"does not read {stores}",
+            f"--state puts back the copies made before generation {source.number}; that loses "
+            f"{describe_loss(plan)}.",
+            exit_code=ExitCode.USAGE,
+        )
+    return plan
+
+
+def describe_loss(plan: RollbackPlan) -> str:
+    """`3 beads and every change to the stores since then`."""
+    counted = ", ".join(f"{count} {name}" for name, count in plan.lost.items())
+    return f"{counted + ' and ' if counted else ''}every change to the stores since then"
+
+
+def roll_back(cli: CliContext, target: int, copies_of: int) -> Generation:
+    """Starts the target; may be repeated after an interruption. Raises AgentboxError (exit 6) if it
+    does not become ready."""
+    store = GenerationStore(cli.state())
+    current = store.current()
+    assert current is not None
+    row, engine = store.get(target), engine_by_name(current.engine)
+    trial: dict[str, Any] = {
+        "number": target,
+        "previous": current.number,
+        "step": ROLLBACK,
+        "copies_of": copies_of,
+        "at": now(),
+    }
+    store.set_trial(trial)
+    model = cli.load_manifest().usable
+    with cli.out.stage("stop") as stage:
+        record = current.record
+        if record is not None and engine.inspect(record).state in {"running", "restarting"}:
+            engine.stop(record, model.resources.stop_seconds)
+        stage.result = f"generation {current.number} stopped"
+    stores = stores_of(cli, engine, row, current)
+    if copies_of:
+        stores.restore(copies_of, store.get(copies_of).copies)
+    stores.unhold()
+    with cli.out.stage("start") as stage:
+        started = replace(start_again(cli, row), generation=target)
+        cli.state().save_record(started)
+        result = wait_until_ready(
+            engine_by_name(row.engine),
+            started,
+            model.upgrade.trial_seconds,
+            lambda seconds, missing: cli.out.redraw(
+                f"waiting {seconds:.1f} s  missing: {', '.join(missing)}"
+            ),
+        )
+        stage.result = f"generation {target}"
+    reason = "" if result.ready else failure_reason(result)
+    _record(store, current, row, asdict(started), reason)
+    if reason:
+        raise AgentboxError(
+            f"cannot go back to generation {target}: it did not become ready: {reason}",
+            f"Run ./agentbox.sh rollback {current.number} to return, or see ./agentbox.sh logs.",
+            exit_code=ExitCode.ENGINE,
+        )
+    return store.get(target)
+
+
+def _record(
+    store: GenerationStore, current: Generation, target: Generation, box: dict[str, Any], why: str
+) -> None:
+    rows = []
+    for row in store.rows():
+        if row.number == target.number:
+            rows.append(replace(row, verdict=BAD if why else GOOD, reason=why, box=box))
+        elif row.number == current.number and row.verdict != BAD:
+            rows.append(replace(row, verdict=SUPERSEDED))
+        else:
+            rows.append(row)
+    store.replace_all(rows, target.number, {})

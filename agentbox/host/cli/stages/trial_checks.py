@@ -1,0 +1,98 @@
+"""What a new generation must show before it is released."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from agentbox.core.errors import AgentboxError
+from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.stages.start import failure_reason
+from agentbox.host.engines.base import Engine
+from agentbox.host.engines.readiness import query_ready, wait_until_ready
+from agentbox.host.engines.state import BoxRecord
+
+if TYPE_CHECKING:
+    from agentbox.client import BoxClient
+    from agentbox.contracts.generation import GenerationState
+
+# What an operator would miss, by store.
+_THINGS: Final = {
+    "beads/beads.db": "beads",
+    "pods/index.db": "pod objects",
+    "memory/memory.db": "memory entries",
+}
+_POLL_SECONDS: Final = 0.2
+_CLIENT_SECONDS: Final = 60.0
+
+
+class TrialFailed(Exception):
+    """The generation is not good; the text says why."""
+
+
+def check_generation(
+    cli: CliContext,
+    engine: Engine,
+    record: BoxRecord,
+    noted: Mapping[str, Any],
+    *,
+    trial_seconds: float,
+    settle_seconds: float,
+) -> dict[str, int]:
+    """Waits until the box is ready and compares it with what was noted before the stop. Returns
+    the migration of each store. Raises TrialFailed.
+    """
+    result = wait_until_ready(
+        engine,
+        record,
+        trial_seconds,
+        lambda seconds, missing: cli.out.redraw(
+            f"trial {seconds:.1f} s  missing: {', '.join(missing)}"
+        ),
+    )
+    if not result.ready:
+        raise TrialFailed(failure_reason(result))
+    from agentbox.client import BoxClient
+
+    try:
+        with BoxClient(record.api_url, token=cli.token(record), timeout=_CLIENT_SECONDS) as client:
+            state = client.generation.show()
+            _compare(client, state, noted)
+            trial = client.generation.try_agent()
+    except AgentboxError as error:
+        raise TrialFailed(f"its test failed: {error.message}") from error
+    if trial.reason:
+        raise TrialFailed(f"an agent that runs `true` failed: {trial.reason}")
+    _stay_ready(record, settle_seconds)
+    return {name: store.migration for name, store in state.stores.items()}
+
+
+def _compare(client: BoxClient, state: GenerationState, noted: Mapping[str, Any]) -> None:
+    """Raises TrialFailed if something that was there is not."""
+    for name, before in noted.get("stores", {}).items():
+        rows = before.get("rows")
+        if name not in _THINGS or rows is None:
+            continue
+        found = state.stores[name].rows if name in state.stores else None
+        if found is None or found < rows:
+            raise TrialFailed(f"{rows} {_THINGS[name]} were there before it, {found or 0} are now")
+    seq, digest = noted.get("journal_seq", -1), noted.get("journal_hash", "")
+    if seq < 0:
+        return
+    if state.journal_seq < seq:
+        raise TrialFailed(f"the journal ends at {state.journal_seq}, and reached {seq} before it")
+    events = client.events.read(since=seq - 1, limit=1).events
+    if not events or events[0].seq != seq or events[0].hash != digest:
+        raise TrialFailed(f"record {seq} of the journal is not the one from before it")
+
+
+def _stay_ready(record: BoxRecord, seconds: float) -> None:
+    """Raises TrialFailed if `/ready` is not 200 at one of the polls."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        status, verdict = query_ready(record.api_url)
+        if status != 200:
+            missing = ", ".join(verdict.get("missing", [])) or "no answer"
+            raise TrialFailed(f"it did not stay ready: {missing}")
+        time.sleep(_POLL_SECONDS)

@@ -1,0 +1,82 @@
+"""One program on the volumes of a container box: a container without a network."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from typing import IO
+
+from agentbox.core.errors import AgentboxError, ExitCode, describe_exit
+from agentbox.core.paths import Paths
+from agentbox.host.engines.command import failure_text
+from agentbox.host.engines.docker.docker_cli import docker, explain_errors
+from agentbox.host.engines.one_shot import OneShot
+from agentbox.plan.names import BRANCHES, STATE
+
+_BOX = Paths()
+_BESIDE = "/beside"
+_TARGETS = {STATE: str(_BOX.state), BRANCHES: str(_BOX.branches)}
+
+
+def volume_exists(name: str) -> bool:
+    """True if the daemon has a volume of exactly that name."""
+    rows = docker(["volume", "ls", "--quiet"], doing=f"look for the volume {name}").split()
+    return name in rows
+
+
+def make_volume(box: str, plan_name: str, volume: str) -> None:
+    """Makes a volume with the labels by which compose and `down --volumes` know it."""
+    labels = {"com.docker.compose.project": box, "com.docker.compose.volume": plan_name}
+    argv = [text for key, value in labels.items() for text in ("--label", f"{key}={value}")]
+    docker(["volume", "create", *argv, volume], doing=f"make the volume {volume}")
+
+
+def has_state(box: str, volumes: Mapping[str, str]) -> bool:
+    """True if these volumes of the box exist."""
+    return volume_exists(f"{box}-{volumes.get(STATE, STATE)}")
+
+
+def discard(box: str, volumes: Mapping[str, str]) -> None:
+    """Removes volumes that no container uses; those that do not exist are no error."""
+    for name in volumes.values():
+        if volume_exists(f"{box}-{name}"):
+            docker(["volume", "rm", f"{box}-{name}"], doing=f"remove the volume {box}-{name}")
+
+
+def run_once(shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
+    """Returns its stdout. Raises AgentboxError (exit 6) if it fails or takes too long."""
+    mounts = []
+    for plan_name, target in _TARGETS.items():
+        volume = f"{shot.name}-{shot.volumes.get(plan_name, plan_name)}"
+        if not volume_exists(volume):
+            make_volume(shot.name, plan_name, volume)
+        mounts += ["--mount", f"type=volume,source={volume},target={target}"]
+    if shot.beside is not None:
+        volume = f"{shot.name}-{shot.beside.get(STATE, STATE)}"
+        mounts += ["--mount", f"type=volume,source={volume},target={_BESIDE},readonly"]
+    argv = ["docker", "run", "--rm", *(["--interactive"] if stdin else []), "--network", "none"]
+    argv += ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
+    argv += ["--user", "1000:1000", "--tmpfs", "/tmp", "--tmpfs", "/run:mode=1777", *mounts]
+    argv += ["--entrypoint", str(_BOX.python), shot.image, "-I", "-m", shot.module]
+    return explain_errors(lambda: _run([*argv, *shot.argv(_BESIDE)], shot, doing, stdin), doing)
+
+
+def _run(argv: list[str], shot: OneShot, doing: str, stdin: IO[bytes] | None) -> str:
+    try:
+        done = subprocess.run(
+            argv,
+            stdin=stdin or subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=shot.seconds,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as error:
+        raise AgentboxError(
+            f"cannot {doing}: no end after {shot.seconds:.0f} s", exit_code=ExitCode.ENGINE
+        ) from error
+    if done.returncode != 0:
+        output = done.stderr.strip() or done.stdout.strip() or describe_exit(done.returncode)
+        raise AgentboxError(f"cannot {doing}: {failure_text(output)}", exit_code=ExitCode.ENGINE)
+    return done.stdout

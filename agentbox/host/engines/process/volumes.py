@@ -1,0 +1,92 @@
+"""The state of a process-engine box by generation. What is mounted is `var/lib/agentbox` below the
+root; other volumes wait in `volumes/<name>`, each a prefix of its own with the same path in it, and
+are exchanged by renames while the box is down. Branches are below the state, so they go with it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from agentbox.core.files.atomic_text import write_atomically
+from agentbox.core.paths import Paths
+from agentbox.host.engines.process.privilege_drop import BOX_UID
+from agentbox.plan.names import STATE
+
+_MOUNTED = "mounted"
+
+
+def volume_prefix(root: Path, volumes: Mapping[str, str]) -> Path:
+    """The prefix whose state is that of the generation: the root if it is mounted."""
+    name = volumes.get(STATE, STATE)
+    return root if mounted(root) == name else root / "volumes" / name
+
+
+def mounted(root: Path) -> str:
+    """The name of the volume below the root."""
+    marker = root / "volumes" / _MOUNTED
+    return marker.read_text().strip() if marker.exists() else STATE
+
+
+def make_volume(prefix: Path) -> None:
+    """Makes an empty state volume with that prefix, owned by the box's user. Raises OSError."""
+    state = Paths(prefix).state
+    state.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0:
+        for step in (state, *state.parents):
+            if step.is_relative_to(prefix):
+                os.chown(step, BOX_UID, BOX_UID)
+
+
+def mount(root: Path, volumes: Mapping[str, str]) -> None:
+    """Puts the generation's state below the root. A call that was interrupted is finished by the
+    next one: the state is missing below the root from the first rename to the last. Raises OSError.
+    """
+    wanted, state = volumes.get(STATE, STATE), Paths(root).state
+    if mounted(root) == wanted and state.exists():
+        _carry_snapshots(root)
+        return
+    parked = Paths(root / "volumes" / wanted).state
+    if mounted(root) != wanted:
+        if not parked.exists():
+            raise FileNotFoundError(f"no volume {wanted} below {root}")
+        if state.exists():
+            aside = Paths(root / "volumes" / mounted(root)).state
+            aside.parent.mkdir(parents=True, exist_ok=True)
+            state.rename(aside)
+        write_atomically(root / "volumes" / _MOUNTED, f"{wanted}\n", 0o644)
+    if parked.exists():
+        state.parent.mkdir(parents=True, exist_ok=True)
+        parked.rename(state)
+    _carry_snapshots(root)
+
+
+def _carry_snapshots(root: Path) -> None:
+    """Snapshots are a volume of their own, below the state: they stay with the box, not with one
+    generation of its state.
+    """
+    target = Paths(root).backups
+    for name in volume_names(root):
+        waiting = Paths(root / "volumes" / name).backups
+        if waiting.is_dir() and any(waiting.iterdir()):
+            if target.is_dir() and not any(target.iterdir()):
+                target.rmdir()
+            if not target.exists():
+                waiting.rename(target)
+
+
+def discard(root: Path, volumes: Mapping[str, str]) -> None:
+    """Removes a volume that waits. Raises OSError."""
+    prefix = volume_prefix(root, volumes)
+    if prefix != root and prefix.exists():
+        shutil.rmtree(prefix)
+
+
+def volume_names(root: Path) -> list[str]:
+    """The volumes that wait, sorted."""
+    directory = root / "volumes"
+    if not directory.is_dir():
+        return []
+    return sorted(path.name for path in directory.iterdir() if Paths(path).state.is_dir())

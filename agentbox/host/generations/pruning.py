@@ -1,0 +1,55 @@
+"""Which generations are kept: the newest ones, pinned ones, the one that runs, and those that alone
+know a volume. Images go with `old_images`.
+"""
+
+from __future__ import annotations
+
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.generations.record import Generation
+from agentbox.host.generations.store import GenerationStore
+from agentbox.plan.names import BRANCHES, STATE
+
+
+def prune(store: GenerationStore, keep: int) -> list[int]:
+    """Forgets the generations beyond the newest `keep`; returns their numbers."""
+    removed = [row.number for row in outdated(store, keep)]
+    for number in removed:
+        store.remove(number)
+    return removed
+
+
+def outdated(store: GenerationStore, keep: int) -> list[Generation]:
+    """Those that may be forgotten, oldest first. One whose volumes no kept one has stays, because
+    its record is all that says whose data they are.
+    """
+    rows, current = store.rows(), store.current()
+    kept = {row.number for row in rows[-keep:]} | {row.number for row in rows if row.pinned}
+    if current is not None:
+        kept.add(current.number)
+    trial = store.trial()
+    kept |= {int(trial[name]) for name in ("number", "previous") if trial.get(name)}
+    for row in reversed(rows):
+        if row.number not in kept and not volumes_of([row]) <= volumes_of(
+            [other for other in rows if other.number in kept]
+        ):
+            kept.add(row.number)
+    return [row for row in rows if row.number not in kept]
+
+
+def volumes_of(rows: list[Generation]) -> set[str]:
+    """The volumes of state and branches that they use."""
+    return {row.volume(name) for row in rows for name in (STATE, BRANCHES)}
+
+
+def require_removable(store: GenerationStore, number: int) -> Generation:
+    """Raises AgentboxError (exit 2) for a generation that is pinned, runs, or is in trial."""
+    generation, current, trial = store.get(number), store.current(), store.trial()
+    if generation.pinned:
+        why, hint = "it is pinned", f"Run `agentbox generations pin {number} --remove` first."
+    elif current is not None and current.number == number:
+        why, hint = "it is the one that runs", "Go to another one first: `agentbox rollback`."
+    elif number in (trial.get("number"), trial.get("previous")):
+        why, hint = "an upgrade is in trial", "Run `agentbox status`, which finishes it."
+    else:
+        return generation
+    raise AgentboxError(f"cannot remove generation {number}: {why}", hint, exit_code=ExitCode.USAGE)

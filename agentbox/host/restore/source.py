@@ -1,0 +1,170 @@
+"""A snapshot to restore: of the box's repository, or a file."""
+
+from __future__ import annotations
+
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from agentbox.contracts.backups import CUT_FILE
+from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.paths import Paths
+from agentbox.host.engines.command import run
+from agentbox.host.engines.locations import process_root
+from agentbox.plan.names import BACKUPS
+
+if TYPE_CHECKING:
+    from agentbox.backup.repository import OpenedMember
+    from agentbox.contracts.backups import Snapshot
+    from agentbox.host.cli.context import CliContext
+
+LATEST: Final = "latest"
+_AGE, _ZSTD = b"age-encryption.org/", b"\x28\xb5\x2f\xfd"
+
+
+@dataclass(frozen=True)
+class Source:
+    """`head` is None for a file without one beside it. `folder` has the archive."""
+
+    name: str
+    folder: Path
+    file: Path | None
+    head: Snapshot | None
+
+    def verify(self) -> None:
+        """Compares the archive with its head. Raises AgentboxError (exit 1) that names the file."""
+        if self.head is None:
+            return
+        from agentbox.backup.archive.repository import ArchiveRepository
+
+        for fault in ArchiveRepository(self.folder, None).verify(self.head.id):
+            raise AgentboxError(
+                f"cannot restore {self.name}: {fault}",
+                "The box was not touched. Take another snapshot, or another copy of the "
+                "repository.",
+            )
+
+    def members(self, identities: Sequence[Any]) -> AbstractContextManager[Iterator[OpenedMember]]:
+        """Raises BackupError: exit 2 without an identity that opens it, 1 for damage."""
+        if self.head is not None:
+            from agentbox.backup.archive.repository import ArchiveRepository
+
+            return ArchiveRepository(self.folder, None).open(self.head.id, identities)
+        assert self.file is not None, "a source has a head or a file"
+        return _file_members(self.name, self.file, identities)
+
+
+@contextmanager
+def found_source(cli: CliContext, wanted: str, engine: str, box: str) -> Iterator[Source]:
+    """`wanted` is a file, an id, or `latest`. Raises AgentboxError (exit 1) if there is none."""
+    file = Path(wanted)
+    if file.is_file() and _is_export(file):
+        with tempfile.TemporaryDirectory(prefix="agentbox-restore-") as folder:
+            yield _exported_source(file, Path(folder))
+    else:
+        yield _find_source(cli, wanted, engine, box)
+
+
+def _is_export(file: Path) -> bool:
+    """True for what `backup export` writes: a tar of a head and its archive."""
+    try:
+        with tarfile.open(file, "r:") as tar:
+            first = tar.next()
+            return first is not None and _is_head(first.name)
+    except (tarfile.TarError, OSError):
+        return False
+
+
+def _is_head(name: str) -> bool:
+    return "/" not in name and name.endswith(".json") and name != CUT_FILE
+
+
+def _exported_source(file: Path, folder: Path) -> Source:
+    from agentbox.backup.archive.repository import ArchiveRepository
+    from agentbox.backup.errors import repository_errors
+    from agentbox.backup.export import import_export
+
+    with repository_errors(f"read {file}"), file.open("rb") as stream:
+        head = ArchiveRepository(folder, None).get(import_export(stream, folder))
+    return Source(head.id, folder, None, head)
+
+
+def _find_source(cli: CliContext, wanted: str, engine: str, box: str) -> Source:
+    from agentbox.backup.archive.repository import ArchiveRepository
+
+    file = Path(wanted)
+    if file.is_file():
+        name = file.name.removesuffix(".age").removesuffix(".zst").removesuffix(".tar")
+        beside = file.parent / f"{name}.json"
+        head = ArchiveRepository(file.parent, None).get(name) if beside.is_file() else None
+        return Source(name, file.parent, file, head)
+    folder = repository_folder(cli, engine, box)
+    head = ArchiveRepository(folder, None).get(wanted)
+    return Source(head.id, folder, None, head)
+
+
+def repository_folder(cli: CliContext, engine: str, box: str) -> Path:
+    """Where the snapshots of a box are on this host. Raises AgentboxError (exit 3) if they cannot
+    be read.
+    """
+    configured = cli.load_manifest().usable.backup.folder
+    if configured.startswith("/"):
+        return Path(configured)
+    if engine == "process":
+        return Paths(process_root(box, cli.state())).backups
+    volume = f"{box}-{configured or BACKUPS}"
+    argv = ["docker", "volume", "inspect", "--format", "{{.Mountpoint}}", volume]
+    folder = Path(run(argv, doing=f"find the volume {volume}").strip())
+    try:
+        readable = folder.is_dir()
+    except PermissionError:
+        readable = False
+    if not readable:
+        raise AgentboxError(
+            f"cannot read the volume {volume} at {folder}: no permission",
+            "Run the command as root, or take the snapshot out first: agentbox backup export ID "
+            "--out FILE, then agentbox restore FILE.",
+            exit_code=ExitCode.PREREQUISITE,
+        )
+    return folder
+
+
+@contextmanager
+def _file_members(
+    name: str, file: Path, identities: Sequence[Any]
+) -> Iterator[Iterator[OpenedMember]]:
+    from agentbox.backup.archive.keys import wrong_identity
+    from agentbox.backup.archive.reading import opened, tar_members
+    from agentbox.backup.archive.streams import ArchiveDamaged, NoMatchingIdentity
+    from agentbox.backup.errors import damaged, repository_errors
+
+    try:
+        with repository_errors(f"read {file}"), file.open("rb") as stream:
+            start = stream.read(len(_AGE))
+            stream.seek(0)
+            if start == _AGE and not identities:
+                raise wrong_identity(name, _stanzas(file), given=False)
+            if start == _AGE or start.startswith(_ZSTD):
+                with opened(stream, identities if start == _AGE else None) as members:
+                    yield members
+            else:
+                yield tar_members(stream)
+    except NoMatchingIdentity as error:
+        raise wrong_identity(name, _stanzas(file), given=True) from error
+    except ArchiveDamaged as error:
+        raise damaged(file.name, str(error)) from error
+
+
+def _stanzas(file: Path) -> int:
+    """The number of recipients of an age file: one stanza each, until the header ends."""
+    count = 0
+    with file.open("rb") as stream:
+        for line in iter(lambda: stream.readline(1024), b""):
+            if line.startswith(b"---"):
+                break
+            count += line.startswith(b"-> ")
+    return count

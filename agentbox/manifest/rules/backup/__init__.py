@@ -1,0 +1,1 @@
+"""Rules about backups. One file per rule, named after its code."""

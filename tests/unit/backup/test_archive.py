@@ -1,0 +1,216 @@
+"""Archives: equal staging gives equal bytes, what was staged comes back, heads tell the truth."""
+
+import hashlib
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import rfc8785
+from support.staged_snapshots import AT, CUT, cut_at, filled, identity, stage
+
+from agentbox.backup.archive.keys import parse_recipients
+from agentbox.backup.archive.reading import unpack
+from agentbox.backup.archive.repository import ArchiveRepository
+from agentbox.backup.archive.staged_tar import StagedTar
+from agentbox.backup.archive.streams import HashingFile, compressed, write_archive
+from agentbox.backup.errors import BackupError
+from agentbox.core.errors import ExitCode
+
+
+def listing(root: Path) -> dict[str, tuple[object, ...]]:
+    """Kind, mode of the owner, time and content of all below a folder."""
+    found: dict[str, tuple[object, ...]] = {}
+    for folder, folders, files in os.walk(root):
+        for name in folders + files:
+            path = Path(folder, name)
+            status = path.lstat()
+            content = (
+                os.readlink(path)  # noqa: PTH115 - as it is written
+                if path.is_symlink()
+                else path.read_bytes()
+                if path.is_file()
+                else None
+            )
+            mode = 0 if path.is_symlink() else status.st_mode & 0o700
+            time = min(status.st_mtime_ns, int(AT.timestamp()) * 10**9)
+            found[str(path.relative_to(root))] = (mode, time, content)
+    return found
+
+
+def test_equal_staging_gives_equal_bytes(tmp_path: Path) -> None:
+    """Made twice, in another order, with other times after the cut, owners and group bits."""
+    one, two = stage(tmp_path / "a"), stage(tmp_path / "b")
+    for folder, _folders, files in os.walk(two, topdown=False):
+        for name in reversed(files):
+            path = Path(folder, name)
+            if path.is_symlink() or path.name == "empty":
+                continue
+            data, mode = path.read_bytes(), path.stat().st_mode
+            path.unlink()
+            path.write_bytes(data)
+            path.chmod(mode & 0o700)
+            os.chown(path, 1000, 1000)
+    tars = [b"".join(compressed(StagedTar(root, AT).chunks())) for root in (one, two)]
+    assert tars[0] == tars[1]
+
+
+def test_what_was_staged_comes_back(tmp_path: Path) -> None:
+    """Content, kinds, modes, links and times, down to the nanosecond."""
+    key, recipient = identity()
+    staged = stage(tmp_path, size=3_000_000)
+    repository = ArchiveRepository(tmp_path / "backups", (recipient,))
+    written = repository.write(staged)
+    target = tmp_path / "restored"
+    target.mkdir()
+    with repository.open("s1", [key]) as members:
+        assert not unpack(members, written.snapshot.members, target)
+    assert listing(target) == listing(staged)
+    assert (target / "state/pods/empty").stat().st_mtime_ns == 1_700_000_000_123_456_789
+
+
+def test_the_head_is_canonical_and_complete(tmp_path: Path) -> None:
+    """By another library of JCS, and by the hashes of what was staged."""
+    _key, recipient = identity()
+    repository = filled(tmp_path, recipient, 2)
+    folder = tmp_path / "backups"
+    first, second = (folder / f"s{number}.json" for number in (1, 2))
+    head = repository.get("s2")
+    assert second.read_bytes() == rfc8785.dumps(head.to_wire())
+    assert head.previous == hashlib.sha256(first.read_bytes()).hexdigest()
+    archive = (folder / head.archive).read_bytes()
+    assert (head.sha256, head.size) == (hashlib.sha256(archive).hexdigest(), len(archive))
+    files = [
+        path
+        for path in (tmp_path / "staged/s2").rglob("*")
+        if path.is_file() and not path.is_symlink()
+    ]
+    assert {row.path: row.sha256 for row in head.members} == {
+        os.fsencode(path.relative_to(tmp_path / "staged/s2")).decode(
+            "utf-8", "backslashreplace"
+        ): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in files
+    }
+    assert (head.recipients, head.encrypt, head.seq, head.box) == (1, "age", 41, "lab")
+
+
+def test_nobody_can_read_it(tmp_path: Path) -> None:
+    """Without recipients nothing is begun, and the hint says what to run."""
+    repository = ArchiveRepository(tmp_path / "backups", ())
+    with pytest.raises(BackupError, match="nobody could read it") as caught:
+        repository.write(stage(tmp_path))
+    assert caught.value.exit_code is ExitCode.USAGE
+    assert "agentbox backup init" in caught.value.hint
+
+
+def test_wrong_and_missing_identities(tmp_path: Path) -> None:
+    """Neither gets a byte; both are told to how many it was encrypted."""
+    _key, recipient = identity()
+    other, recipient_2 = identity()
+    third, _ = identity()
+    repository = ArchiveRepository(tmp_path / "backups", (recipient, recipient_2))
+    repository.write(stage(tmp_path))
+    for identities in ([], [third]):
+        seen = []
+        with (
+            pytest.raises(BackupError, match="encrypted to 2 recipients") as caught,
+            repository.open("s1", identities) as members,
+        ):
+            seen += [member.path for member in members]
+        assert not seen
+        assert caught.value.exit_code is ExitCode.USAGE
+    with repository.open("s1", [third, other]) as members:
+        assert "cut.json" in [member.path for member in members]
+
+
+def test_a_damaged_archive_is_not_read_to_its_end(tmp_path: Path) -> None:
+    """A flipped bit or a cut: the block fails, wherever it is."""
+    key, recipient = identity()
+    repository = ArchiveRepository(tmp_path / "backups", (recipient,))
+    head = repository.write(stage(tmp_path, size=400_000)).snapshot
+    path = tmp_path / "backups" / head.archive
+    sound = path.read_bytes()
+    for place in (10, 300, 70_000, len(sound) - 1):
+        flipped = bytearray(sound)
+        flipped[place] ^= 1
+        for data in (bytes(flipped), sound[:place]):
+            path.write_bytes(data)
+            with pytest.raises(BackupError, match="cannot use s1"):
+                read_all(repository, key)
+    path.write_bytes(sound)
+    with repository.open("s1", [key]) as rows:
+        assert len(list(rows)) > 10
+
+
+def read_all(repository: ArchiveRepository, key: object) -> None:
+    with repository.open("s1", [key]) as members:
+        for member in members:
+            if member.body is not None:
+                member.body.read()
+
+
+def test_without_encryption(tmp_path: Path) -> None:
+    """The archive is a plain frame of zstd, opened without an identity."""
+    repository = ArchiveRepository(tmp_path / "backups", None)
+    head = repository.write(stage(tmp_path)).snapshot
+    assert (head.encrypt, head.archive, head.recipients) == ("none", "s1.tar.zst", 0)
+    with repository.open("s1", []) as members:
+        assert "cut.json" in [member.path for member in members]
+
+
+def test_two_writers(tmp_path: Path) -> None:
+    """The second is told; the first goes on, also with writes within its block."""
+    _key, recipient = identity()
+    staged = stage(tmp_path)
+    one, two = (ArchiveRepository(tmp_path / "backups", (recipient,)) for _ in range(2))
+    with one.exclusively():
+        with pytest.raises(BackupError, match="another backup is running") as caught:
+            two.write(staged)
+        assert (caught.value.exit_code, caught.value.reason) == (ExitCode.BUSY, "backup-running")
+        one.write(staged)
+    assert [head.id for head in two.list()] == ["s1"]
+
+
+def test_room_is_asked_for_first(tmp_path: Path) -> None:
+    """Needed and free bytes are in the error, and nothing was written."""
+    _key, recipient = identity()
+    repository = ArchiveRepository(tmp_path / "backups", (recipient,))
+    with pytest.raises(BackupError, match="are free where snapshots are") as caught:
+        repository.write(stage(tmp_path), min_free=1 << 60)
+    assert caught.value.needed > 1 << 60
+    assert 0 < caught.value.free < caught.value.needed
+    assert [path.name for path in (tmp_path / "backups").iterdir()] == ["lock"]
+
+
+def test_a_device_is_refused(tmp_path: Path) -> None:
+    """By its name, with nothing left behind."""
+    _key, recipient = identity()
+    repository = ArchiveRepository(tmp_path / "backups", (recipient,))
+    staged = stage(tmp_path)
+    os.mkfifo(staged / "branches/pipe")
+    with pytest.raises(BackupError, match="branches/pipe: it is not a file"):
+        repository.write(staged)
+    assert not repository.list()
+    assert not list((tmp_path / "backups").glob(".s1*"))
+
+
+def test_the_bound_of_the_size_holds(tmp_path: Path) -> None:
+    """Random bytes, which do not compress, and many empty files with long names."""
+    for index in range(300):
+        (tmp_path / f"{'n' * 200}{index}").write_bytes(os.urandom(index))
+    tar = StagedTar(tmp_path, AT)
+    _key, recipient = identity()
+    with tmp_path.with_suffix(".age").open("wb", buffering=0) as file:
+        target = HashingFile(file.fileno())
+        write_archive(tar.chunks(), target, parse_recipients((recipient,)))
+    assert 0 < target.size < tar.total_bytes()
+
+
+def test_ids_are_not_used_twice(tmp_path: Path) -> None:
+    """Nor one that would be a path."""
+    _key, recipient = identity()
+    repository = filled(tmp_path, recipient, 1)
+    with pytest.raises(BackupError, match="there is one already"):
+        repository.write(stage(tmp_path / "again", cut_at(1)))
+    with pytest.raises(BackupError, match="not an id"):
+        repository.write(stage(tmp_path / "bad", replace(CUT, id="..")))
