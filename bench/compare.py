@@ -1,9 +1,11 @@
 """Two checkouts beside each other in one run: a benchmark of one, then the same of the other, and again.
 
-`python bench/compare.py BEFORE AFTER [--rounds N] [--only NAME,...] [--out FILE]`. Each checkout runs its own
+`python bench/compare.py BEFORE AFTER [--rounds N] [--only NAME,...] [--at-most RATIO] [--out FILE]`. Each checkout runs its own
 `bench/<name>.py` with its own environment; every round changes which one is first. A row is the ratio of the medians over
 all rounds (AFTER divided by BEFORE) of a claim that both name alike. `start` and `footprint` need a box: each checkout
-starts its own, since both use one name. The checkouts' own results are put back afterwards.
+starts its own, since both use one name. `--at-most 1.05 --only start,footprint,spawn` is an error if a box that uses
+nothing new has become worse by more than that: start, idle memory, image, spawn. Run it on a machine that does nothing
+else. The checkouts' own results are put back afterwards.
 """
 
 import argparse
@@ -14,6 +16,7 @@ import subprocess
 import tempfile
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 from measure import RESULTS, host, run_main
 
@@ -29,6 +32,14 @@ BENCHES = {
     "start": (["--runs", "10"], 300, True),
     "footprint": ([], 300, True),
 }
+# What a box costs that uses none of the optional parts; the other claims of these benchmarks are peers.
+COSTS = (
+    ("start", "container start to /ready"),
+    ("footprint", "control plane idle, sum of PSS"),
+    ("footprint", "image, compressed"),
+    ("spawn", "sandbox spawn of /bin/true"),
+    ("spawn", "agent spawn of /bin/true"),
+)
 Samples = dict[tuple[str, str], list[float]]
 
 
@@ -104,6 +115,7 @@ def main() -> None:
     parser.add_argument("after", type=Path)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", default=",".join(BENCHES))
+    parser.add_argument("--at-most", type=float, help="ratio that no cost of a plain box exceeds")
     parser.add_argument("--out", type=Path, default=RESULTS / "compare.json")
     given = parser.parse_args()
     names = given.only.split(",")
@@ -133,6 +145,23 @@ def main() -> None:
     given.out.write_text(
         json.dumps({"host": host(), "rounds": given.rounds, "rows": rows}, indent=1)
     )
+    if given.at_most is not None:
+        check(rows, given.at_most)
+
+
+def check(rows: list[dict[str, Any]], at_most: float) -> None:
+    """Raises AgentboxError for a cost that was not measured on both sides, or has a larger ratio."""
+    ratios = {(row["bench"], row["claim"]): row["ratio"] for row in rows}
+    missing = [claim for bench, claim in COSTS if (bench, claim) not in ratios]
+    if missing:
+        raise AgentboxError(f"not measured on both sides: {', '.join(missing)}")
+    worse = [
+        f"{claim} ({ratios[bench, claim]})"
+        for bench, claim in COSTS
+        if ratios[bench, claim] > at_most
+    ]
+    if worse:
+        raise AgentboxError(f"worse than {at_most} of before: {', '.join(worse)}")
 
 
 if __name__ == "__main__":

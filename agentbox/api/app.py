@@ -58,6 +58,7 @@ from agentbox.api.metrics.http_metrics import HttpMetrics
 from agentbox.api.model_usage import ModelUsageReader
 from agentbox.api.plan_source import PlanSource
 from agentbox.api.session_host import session_host_of
+from agentbox.api.session_usage import SessionUsageReader
 from agentbox.api.slot_endpoints import slot_groups
 from agentbox.api.slot_opening_gates import SlotOpeningGates
 from agentbox.api.tasks.runner import TaskRunner
@@ -210,16 +211,18 @@ def build(
     )
     meta = MetaReporter(plans, boot, slots, watch)
     calls = CallSums(paths.slot(GATEWAY))
+    models = ModelUsageReader(calls)
+    used = SessionUsageReader(slots.orchestrator, models)
     applier = ManifestApplier(paths, plans, slots, mesh.overlay)
     groups = {
-        **slot_groups(slots, plans, ModelUsageReader(calls), index, closing),
+        **slot_groups(slots, plans, models, index, closing),
         "probes": EndpointGroup(ProbeHandlers(uptime, boot, evaluator, health, meta, registry)),
         "box": EndpointGroup(BoxHandlers(paths, drain, applier)),
         "pages": EndpointGroup(PageHandlers()),
         "usage": EndpointGroup(UsageHandlers(calls, session_host)),
         "tasks": EndpointGroup(TaskHandlers(tasks, closing)),
         "skills": EndpointGroup(SkillHandlers(paths, plans)),
-        "sessions": EndpointGroup(SessionHandlers(session_host, closing)),
+        "sessions": EndpointGroup(SessionHandlers(session_host, used, closing)),
         "mcp": EndpointGroup(McpHandlers(paths, plans)),
         "tokens": EndpointGroup(TokenHandlers(tokens, slots.journal)),
         "backups": EndpointGroup(BackupHandlers(paths, plans, maker, slots.journal)),

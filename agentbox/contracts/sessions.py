@@ -10,6 +10,7 @@ from typing import Annotated, Literal, Protocol
 from agentbox.contracts.arguments import Cursor, PageSize, Position
 from agentbox.contracts.orchestrator import RequestId
 from agentbox.contracts.routes.operation import sent_as
+from agentbox.contracts.usage import ModelUsage
 from agentbox.core.records.bounds import bounded_text, number_range, schema_keywords
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import JsonObj, Record, record
@@ -62,7 +63,7 @@ class PermissionRequest(Record):
 
 @record
 class SessionUsage(Record):
-    """As far as the agent reported it. Tokens of the model gateway are in the agent's budget."""
+    """As far as the agent reported it. What the model gateway counted is in `models`."""
 
     prompts: int = 0
     updates: int = 0
@@ -76,6 +77,8 @@ class Session(Record):
     agent's program, one more with each resume. `head`: cursor of the newest item of its stream.
     `turn`: number of the newest prompt, from 1. `permissions`: those that wait. `reason`: why it
     failed or was closed, escaped. `modes`, `config`, `commands`: as the agent told them in ACP.
+    `models`: its calls of models, null for none. `resources` of its agent: `{wall_seconds,
+    cpu_seconds, peak_memory}`, null if not measured; CPU and memory of lives that have ended.
     """
 
     session_id: str
@@ -99,6 +102,8 @@ class Session(Record):
     config: tuple[JsonObj, ...] = ()
     commands: tuple[JsonObj, ...] = ()
     usage: SessionUsage = SessionUsage()
+    models: ModelUsage | None = None
+    resources: JsonObj = field(default_factory=dict)
 
 
 @record

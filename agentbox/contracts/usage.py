@@ -34,7 +34,7 @@ class ModelUsage(Record):
 @record
 class UsageRow(ModelUsage):
     """`key`: name in [agents] or id of the agent, id of the task or session ("" for calls without
-    one), `<provider>/<model>`, or the day in UTC.
+    one, and of sessions that are forgotten), `<provider>/<model>`, or the day in UTC.
     """
 
     key: str

@@ -2,12 +2,14 @@
 agent-host, and an agent in its sandbox. Clients are those of others, unmodified.
 """
 
+import hashlib
 import json
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import acp_peers
 import pytest
@@ -192,6 +194,21 @@ def test_the_transcript_is_what_the_client_got(editor: AcpEditor, box: SessionBo
     assert [json.loads(line)["cursor"] for line in lines] == [item.cursor for item in items]
 
 
+def test_large_messages_are_read_back_whole(editor: AcpEditor, box: SessionBox) -> None:
+    """Over 32 KiB they are kept apart, by digest; the transcript has them as the client got them."""
+    session = editor.open_session(box.paths.workspace)
+    words = " ".join(f"{number}\u2603" for number in range(12_000))
+    assert editor.prompt(session, words) == "end_turn"
+    assert len(editor.text().encode()) > 90_000
+    printed = box.run("session", "transcript", "--format", "jsonl", session).stdout
+    items = [json.loads(line) for line in printed.splitlines()]
+    for item in (apart := [item for item in items if item["digest"]]):
+        body = json.dumps(item["data"], separators=(",", ":"), ensure_ascii=False)
+        assert hashlib.sha256(body.encode()).hexdigest() == item["digest"]
+    assert [item["kind"] for item in apart] == ["prompt", "update"]
+    assert apart[1]["data"]["content"]["text"] == editor.text()
+
+
 def test_a_session_without_an_editor(box: SessionBox) -> None:
     """On the command line, from `new` to the review; a permission is answered by the manifest."""
     opened = box.run("session", "new", "--agent", "trusted", "mine")
@@ -204,6 +221,10 @@ def test_a_session_without_an_editor(box: SessionBox) -> None:
     assert f"{session}  idle" in box.run("session", "list").stdout
     suspended = box.run("session", "suspend", "mine")
     assert f"{session}  suspended" in suspended.stdout
+    used: Any = box.client.sessions.show("mine").resources
+    assert 0 < used["cpu_seconds"] < 60 < used["peak_memory"]
+    shown = box.run("session", "show", "mine").stdout
+    assert f"CPU {used['cpu_seconds']:.1f} s, memory {used['peak_memory'] >> 20} MiB" in shown
     again = box.run("session", "prompt", "mine", "are you there?")
     assert again.returncode == 0, again.stderr
     closed = box.run("session", "close", "mine")

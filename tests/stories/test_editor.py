@@ -120,6 +120,8 @@ def test_a_client_of_acp_has_a_test_fixed(agent: Agent, folder: Path, record: bo
         report = box.client.usage.report(by="session")
         (row,) = report.items
         assert (row.key, row.calls) == (session.session_id, len(story.server.requests))
+        assert session.models is not None
+        assert (session.models.calls, session.models.input_tokens) == (row.calls, row.input_tokens)
         closed = terminal.type(f"agentbox session close {session.session_id}")
         assert session.sandbox_id in closed
         page = box.client.reviews.show(session.sandbox_id)

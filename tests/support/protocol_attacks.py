@@ -13,6 +13,8 @@ paths of tests are below `tests`.
 _HOSTILE: Final = "unit/sessions/test_hostile_agent.py"
 _SESSIONS: Final = "unit/sessions/test_sessions.py"
 _EDITOR: Final = "api/test_acp.py"
+_APPROVALS: Final = "api/test_acp_approvals.py"
+_EDITORS: Final = "unit/sessions/test_editors_apart.py"
 # What it tries; what stops it; file and name of the test.
 LINES: Final = (
     (
@@ -32,6 +34,24 @@ LINES: Final = (
         "session-host: what comes from its program belongs to its session",
         _HOSTILE,
         "test_other_sessions_are_not_named",
+    ),
+    (
+        "imitates a question of the box by its ids, words and options",
+        "session-host: ids of its calls have a prefix, its words are quoted, its answers are its own",
+        _APPROVALS,
+        "test_an_agent_neither_imitates_nor_answers_it",
+    ),
+    (
+        "answers a question of the box before the editor does",
+        "session-host: only answers to requests that were made of it count",
+        _APPROVALS,
+        "test_an_agent_neither_imitates_nor_answers_it",
+    ),
+    (
+        "is helped by an editor of another caller, which names its session",
+        "session-host: editors know the sessions of their own caller",
+        _EDITORS,
+        "test_another_caller_s_session_is_not_found",
     ),
     (
         "asks for permissions without end",

@@ -76,6 +76,7 @@ def _facts(feature: Feature) -> Iterator[tuple[str, str]]:
     yield "Python packages", _code_list(feature.pypi)
     yield "npm packages", _code_list(feature.npm)
     yield "Install scripts not run", feature.npm_scripts_ignored
+    yield "Optional packages left out", feature.npm_optional_ignored
     yield "Commands", _code_list(feature.commands)
     yield "Skills", _code_list(feature.skills)
     yield "Memory beside the agents", str(feature.min_memory or "")

@@ -8,6 +8,7 @@ from starlette.responses import Response
 
 from agentbox.api.auth.authentication import Caller
 from agentbox.api.endpoints.editor_socket import EditorSocket
+from agentbox.api.session_usage import SessionUsageReader
 from agentbox.contracts.scopes import GRANTABLE
 from agentbox.contracts.session_host import SessionHost
 from agentbox.contracts.sessions import (
@@ -36,8 +37,8 @@ _ID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 class SessionHandlers:
     """Raises SlotUnavailable without session-host. `closing` ends streams and connections."""
 
-    def __init__(self, host: SessionHost, closing: asyncio.Event) -> None:
-        self._host, self._closing = host, closing
+    def __init__(self, host: SessionHost, used: SessionUsageReader, closing: asyncio.Event) -> None:
+        self._host, self._used, self._closing = host, used, closing
 
     async def create(self, session: NewSession, request_id: str, caller: Caller) -> Response:
         _check_length("/name", session.name, 0, MAX_NAME)
@@ -48,13 +49,17 @@ class SessionHandlers:
         return RecordResponse(created, 201, location)
 
     async def list(self, limit: int, cursor: str | None) -> Page[Session]:
-        return await self._host.list_sessions(limit=limit, cursor=cursor)
+        page = await self._host.list_sessions(limit=limit, cursor=cursor)
+        return Page(items=await self._used.fill(page.items), next_cursor=page.next_cursor)
 
     async def show(self, session_id: str) -> Session:
-        return await self._host.get_session(_known(session_id))
+        (found,) = await self._used.fill([await self._host.get_session(_known(session_id))])
+        return found
 
     async def close(self, session_id: str, caller: Caller) -> Session:
-        return await self._host.close_session(_known(session_id), principal=caller.principal)
+        closed = await self._host.close_session(_known(session_id), principal=caller.principal)
+        (filled,) = await self._used.fill([closed])
+        return filled
 
     async def prompt(
         self, session_id: str, text: str, request_id: str, wait_s: float, caller: Caller

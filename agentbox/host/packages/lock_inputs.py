@@ -129,5 +129,6 @@ def _requested_packages(feature: Feature) -> RequestedPackages:
         pypi=tuple(sorted(feature.pypi)),
         npm=tuple(sorted(feature.npm)),
         npm_scripts_ignored=feature.npm_scripts_ignored,
+        npm_optional_ignored=feature.npm_optional_ignored,
         unused_dependencies=feature.unused_dependencies,
     )

@@ -57,6 +57,7 @@ class Feature:
     wrappers: tuple[tuple[str, str], ...] = ()
     made: tuple[str, ...] = ()
     npm_scripts_ignored: str = ""
+    npm_optional_ignored: str = ""
     commands: tuple[str, ...] = ()
     skills: tuple[str, ...] = ()  # of the corpus, which only an image with this feature has
     min_memory: Size | None = None

@@ -26,6 +26,17 @@ class ToolchainsTable:
     opencode: bool = key(
         False, "rebuild", doc="The agent CLI `opencode`; brings Node.js where it needs it."
     )
+    claude_acp: bool = key(
+        False,
+        "rebuild",
+        doc="`claude-agent-acp`, by which Claude Code speaks the Agent Client Protocol; needs "
+        "`claude_code`.",
+    )
+    codex_acp: bool = key(
+        False,
+        "rebuild",
+        doc="`codex-acp`, by which Codex speaks the Agent Client Protocol; needs `codex`.",
+    )
     code_server: bool = key(
         False, "rebuild", doc="Browser editor on port 8080, never without a password."
     )

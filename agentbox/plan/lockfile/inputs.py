@@ -17,6 +17,7 @@ class RequestedPackages:
     pypi: tuple[str, ...] = ()
     npm: tuple[str, ...] = ()
     npm_scripts_ignored: str = ""
+    npm_optional_ignored: str = ""
     unused_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
@@ -62,6 +63,9 @@ def inputs_digest(inputs: LockInputs) -> str:
     """The value of the lock's key `inputs`."""
     values = asdict(inputs)
     del values["skills"]
+    for requested in values["features"].values():  # the digest of other features is as before
+        if not requested["npm_optional_ignored"]:
+            del requested["npm_optional_ignored"]
     return digest(canonical_json(_sorted(values)))
 
 

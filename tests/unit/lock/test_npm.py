@@ -49,9 +49,14 @@ def rows(
     archs: tuple[str, ...] = BOTH,
     pins: Mapping[str, str] | None = None,
     ignored: str = "",
+    optional_ignored: str = "",
 ) -> dict[str, NpmEntry]:
     """The rows of a feature `tool` with this list, by file name."""
-    wanted = {"tool": RequestedPackages(npm=listed, npm_scripts_ignored=ignored)}
+    wanted = {
+        "tool": RequestedPackages(
+            npm=listed, npm_scripts_ignored=ignored, npm_optional_ignored=optional_ignored
+        )
+    }
     inputs = LockInputs(
         source="debian", suite="trixie", python="3.13", systems=("x86_64-linux",), features=wanted
     )
@@ -85,6 +90,24 @@ def test_each_machine_gets_its_own_program(registry: Registry) -> None:
     }
     assert found["library-1.1.0.tgz"].paths == ("tool/node_modules/library",)
     assert found["library-1.1.0.tgz"].size == len(registry.tarballs["library/-/1.1.0.tgz"])
+
+
+def test_optional_packages_may_be_left_out(registry: Registry) -> None:
+    """What others require stays, also what peers do; a listed package is never optional."""
+    registry.publish("peer", "1.0.0")
+    registry.publish("unused", "1.0.0")
+    registry.publish(
+        "wrapper",
+        "1.0.0",
+        dependencies={"@maker/tool": "^2"},
+        peerDependencies={"peer": "1.0.0", "unused": "1.0.0"},
+        peerDependenciesMeta={"unused": {"optional": True}},
+        optionalDependencies={"unused": "1.0.0"},
+    )
+    found = rows("wrapper", optional_ignored="the programs are in the image already")
+    names = {"wrapper-1.0.0.tgz", "maker-tool-2.0.0.tgz", "library-1.1.0.tgz", "peer-1.0.0.tgz"}
+    assert found.keys() == names
+    assert rows("wrapper").keys() > names
 
 
 def test_a_program_of_another_machine_may_be_named(registry: Registry) -> None:

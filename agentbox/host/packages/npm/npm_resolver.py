@@ -14,13 +14,12 @@ from agentbox.core.canonical import file_sha256
 from agentbox.core.paths import temporary_prefix
 from agentbox.core.progress import Progress
 from agentbox.host.packages.errors import FetchError, ResolveError
+from agentbox.host.packages.npm.dependencies import MODULES, find_package, needed_paths
 from agentbox.host.packages.npm.npm_pack import NpmPacker, failure_reason, run_npm, tarball_name
 from agentbox.manifest.features.npm_spec import CPUS, NpmSpec, npm_specs
 from agentbox.plan.lockfile.inputs import LockInputs, RequestedPackages
 from agentbox.plan.lockfile.model import NpmEntry
 from agentbox.plan.lockfile.names import store_name
-
-_MODULES = "node_modules/"
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,10 @@ def _installations(
 ) -> Iterator[_Installation]:
     progress.stage(f"resolve npm packages of {feature}")
     packages = _resolve_tree(feature, requested, archs, pins)
+    if requested.npm_optional_ignored:
+        specs = [spec for arch in archs for spec in npm_specs(requested.npm, arch)]
+        needed = needed_paths([spec.directory for spec in specs], packages)
+        packages = {path: packages[path] for path in needed}
     for path, row in sorted(packages.items()):
         supported = tuple(arch for arch in archs if _supports(row, arch))
         if not path or not supported or row.get("inBundle") or row.get("link"):
@@ -99,9 +102,9 @@ def _resolve_tree(
     """
     specs = {spec.directory: spec for arch in archs for spec in npm_specs(requested.npm, arch)}
     pinned = {
-        path.partition(_MODULES)[2]: pins[path]
+        path.partition(MODULES)[2]: pins[path]
         for path in pins
-        if path.startswith(f"{feature}/{_MODULES}")
+        if path.startswith(f"{feature}/{MODULES}")
     }
     packages = _resolve_with_npm(feature, specs, pinned)
     if pinned and _missing_package(specs, packages):
@@ -119,26 +122,14 @@ def _missing_package(specs: Mapping[str, NpmSpec], packages: Mapping[str, Any]) 
     "" if none.
     """
     for directory, spec in specs.items():
-        if f"{_MODULES}{directory}" not in packages:
+        if f"{MODULES}{directory}" not in packages:
             # npm leaves out either, or both
             return f"{spec.name} {spec.range}, or a package that it requires"
     for path, row in packages.items():
         for name, version_range in row.get("dependencies", {}).items() if path else ():
-            if not any(
-                f"{prefix}{_MODULES}{name}" in packages for prefix in _lookup_prefixes(path)
-            ):
+            if not find_package(path, name, packages):
                 return f"{name} {version_range}, which {_name(path, row)} needs"
     return ""
-
-
-def _lookup_prefixes(path: str) -> Iterator[str]:
-    """Yield the prefixes where Node looks for a dependency: below the package, then below each
-    package that contains it.
-    """
-    while path:
-        yield f"{path}/"
-        path = path.rpartition(_MODULES)[0].rstrip("/")
-    yield ""
 
 
 def _resolve_with_npm(
@@ -180,7 +171,7 @@ def _overrides(specs: Mapping[str, NpmSpec], pinned: Mapping[str, str]) -> dict[
     """Return versions of indirect dependencies, for names that occur once, because an override
     applies to all.
     """
-    name_counts = Counter(directory.rpartition(_MODULES)[2] for directory in pinned)
+    name_counts = Counter(directory.rpartition(MODULES)[2] for directory in pinned)
     return {
         name: version
         for name, version in pinned.items()
@@ -238,4 +229,4 @@ def _allows(listed: Sequence[str], value: str) -> bool:
 
 
 def _name(path: str, row: Mapping[str, Any]) -> str:
-    return str(row.get("name") or path.rpartition(_MODULES)[2])
+    return str(row.get("name") or path.rpartition(MODULES)[2])

@@ -1,6 +1,8 @@
 """E306: the program of an agent is not in the image."""
 
 from collections.abc import Iterator
+from itertools import islice
+from typing import Final
 
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.rules.context import GATES, RuleContext
@@ -23,33 +25,42 @@ command = ["claude", "-p"]
 claude_code = true
 """
 EACH = "agents"
+_PROGRAMS: Final = "/usr/bin/"  # where a preset names a program of the image
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding an agent."""
-    if not context["agents.*.enabled"]:
-        return
-    words = context["agents.*.command"] or _command_of_preset(context["agents.*.preset"])
-    command = words[0].rpartition("/")[2] if words else ""
+    if context["agents.*.enabled"]:
+        words = context["agents.*.command"]
+        programs = words[:1] if words else _programs_of_preset(context["agents.*.preset"])
+        findings = (_missing(context, program.rpartition("/")[2]) for program in programs)
+        yield from islice(filter(None, findings), 1)
+
+
+def _missing(context: RuleContext, command: str) -> Finding | None:
     owners = [feature for feature in context.features.values() if command in feature.commands]
     enabled_names = {feature.name for feature, _ in gated_features(context)}
     if owners and not any(
         feature.gate is None or feature.name in enabled_names for feature in owners
     ):
         switches = " or ".join(turn_on(feature) for feature in owners)
-        yield context.finding(
+        return context.finding(
             "agents.*.command",
             message=f"{command} is not in the image: it comes with "
             f"{' or '.join(feature.name for feature in owners)}",
             remedy=f"Set {switches}.",
             related=tuple(feature.gate.key for feature in owners if feature.gate),
         )
+    return None
 
 
-def _command_of_preset(name: str) -> tuple[str, ...]:
-    """With which its CLI speaks ACP, for an agent without a command."""
+def _programs_of_preset(name: str) -> tuple[str, ...]:
+    """Those with which its CLI speaks ACP, for an agent without a command: what is started, and the
+    CLI behind it."""
     if not name:
         return ()
     from agentbox.manifest.features.presets import presets  # most manifests have no preset
 
-    return presets()[name].acp_command
+    preset = presets()[name]
+    named = (value for value in preset.env.values() if value.startswith(_PROGRAMS))
+    return (*preset.acp_command[:1], *named)

@@ -178,11 +178,16 @@ def close(cli: CliContext, session_id: str) -> None:
 
 def _print(cli: CliContext, session: Session) -> None:
     from agentbox.host.cli.session_text import format_permission
+    from agentbox.host.cli.usage_text import models_line, run_line
 
     cli.out.document(session.to_wire())
     cli.out.line(format_session(session))
     if session.reason:
         cli.out.line(session.reason)
+    if session.models is not None:
+        cli.out.line(models_line(session.models.to_wire()))
+    if resources := run_line(session.resources):
+        cli.out.line(resources)
     for asked in session.permissions:
         cli.out.line(format_permission(asked.to_wire()))
 
