@@ -64,7 +64,7 @@ class Snapshot(Record):
     """
 
     format: int = HEAD_FORMAT
-    engine: Literal["archive", "restic"] = "archive"
+    engine: Literal["archive", "restic"]
     id: str
     time: datetime
     tag: str

@@ -258,3 +258,8 @@ RECORDS: Mapping[str, type[Record]] = {
         Delivery,
     )
 }
+
+
+def origin_name(box: str, epoch: int) -> str:
+    """The origin under which a sink stores the records of a box: `NAME`, or `NAME~<epoch>`."""
+    return f"{box}~{epoch}" if epoch else box  # names of boxes have no ~

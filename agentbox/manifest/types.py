@@ -4,9 +4,10 @@ Standard library only: the boot imports this.
 """
 
 from collections.abc import Mapping
+from itertools import chain
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from agentbox.manifest import amounts, backup_types
+from agentbox.manifest import amounts, backup_types, http_types
 from agentbox.manifest.declarations.constraints import MinItems, Pattern, Range, TypeInfo
 
 _UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
@@ -225,21 +226,6 @@ Glob = Annotated[
     TypeInfo("glob", "A name, or one with * and ?.", "a name or a pattern of names", '"small-*"'),
     Pattern(r"^[A-Za-z0-9._*?\[\]!:/@+-]{1,128}$"),
 ]
-HeaderName = Annotated[
-    str,
-    TypeInfo("header_name", "The name of an HTTP header.", "the name of a header", '"X-Region"'),
-    Pattern("^[A-Za-z][A-Za-z0-9-]{0,63}$"),
-]
-HeaderValue = Annotated[
-    str,
-    TypeInfo(
-        "header_value",
-        'Printable ASCII without a space at either end; "" for none.',
-        "the value of a header",
-        '"eu-west"',
-    ),
-    Pattern("^$|^[!-~]([ -~]{0,1022}[!-~])?$"),
-]
 Argument = Annotated[
     str,
     TypeInfo("argument", "One word of a command line.", "a word of a command line", '"--verbose"'),
@@ -270,16 +256,6 @@ PolicyPattern = Annotated[
     TypeInfo("pattern", "A pattern in the form of its scope.", "a pattern", '"$WORKSPACE/**"'),
     Pattern(r"^[^\u0000-\u001f\u007f]{1,4096}$"),
 ]
-HttpPath = Annotated[
-    str,
-    TypeInfo(
-        "http_path",
-        "A path of an HTTP request, with * for any run of characters.",
-        "a path of a request",
-        '"/v1/*"',
-    ),
-    Pattern(r"^/[^\s?#\u0000-\u001f\u007f]{0,1023}$"),
-]
 NetPattern = Annotated[
     str,
     TypeInfo(
@@ -306,7 +282,8 @@ NetTarget = Annotated[
 def types_by_name() -> Mapping[str, Any]:
     """The annotation of each named type, by its name."""
     hints: dict[str, Any] = {}
-    for hint in (*globals().values(), *vars(amounts).values(), *vars(backup_types).values()):
+    modules = (vars(amounts), vars(backup_types), vars(http_types))
+    for hint in chain(globals().values(), *(names.values() for names in modules)):
         if get_origin(hint) is Annotated:
             hints.update((mark.name, hint) for mark in get_args(hint) if isinstance(mark, TypeInfo))
     return hints

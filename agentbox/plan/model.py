@@ -10,10 +10,10 @@ from typing import Any, Literal, Self
 
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.core.records.plain import build, to_plain
+from agentbox.plan.backup_table import BackupPlan
 from agentbox.plan.tables import (
     AcpPlan,
     AgentPlan,
-    BackupPlan,
     CostPlan,
     EgressPlan,
     LimitsPlan,

@@ -247,27 +247,6 @@ class McpHeaderPlan:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BackupPlan:
-    """What is backed up, when, to whom and how long it is kept. `schedule`: 5-field cron in UTC, ""
-    = never. `recipients` are public keys; `min_free` is in bytes, `rate` in bytes a second.
-    """
-
-    include: tuple[str, ...]
-    schedule: str
-    folder: str
-    engine: Literal["archive", "restic"]
-    recipients: tuple[str, ...]
-    encrypt: Literal["age", "none"]
-    keep: int
-    keep_daily: int
-    keep_weekly: int
-    keep_monthly: int
-    external: Literal["skip", "dump"]
-    min_free: int
-    rate: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class McpServerPlan:
     """One `[mcp.servers.<name>]` table; `max_result` in bytes."""
 

@@ -82,6 +82,7 @@ def test_what_a_held_box_serves_is_listed() -> None:
 
 
 def test_the_file_says_which_generation(tmp_path: Path) -> None:
+    """For whoever finds a box that refuses writes."""
     paths = Paths(tmp_path)
     hold(paths, 3)
     assert json.loads(paths.held.read_text()) == {"generation": 3}

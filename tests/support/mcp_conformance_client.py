@@ -6,10 +6,11 @@ Its environment names the gateway, the agent's token and the forwarder.
 """
 
 import json
-import os
 import sys
 import urllib.request
 from typing import Any
+
+from agentbox.core.paths import environment
 
 NUMBERS = {"a": 5, "b": 3}
 
@@ -26,7 +27,7 @@ def send(method: str, url: str, body: bytes, **headers: str) -> bytes:
 def ask(url: str, method: str, **params: Any) -> Any:
     """The result, or the error, of one call of the agent."""
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
-    token = os.environ["AGENT_TOKEN"]
+    token = environment()["AGENT_TOKEN"]
     headers = {"Authorization": f"Bearer {token}", "Accept": "application/json"}
     answer = json.loads(send("POST", url, json.dumps(message).encode(), **headers))
     return answer.get("result", answer.get("error"))
@@ -34,11 +35,11 @@ def ask(url: str, method: str, **params: Any) -> Any:
 
 def main(suite: str) -> None:
     """Lists the tools of the server and calls each."""
-    scenario = os.environ["MCP_CONFORMANCE_SCENARIO"].replace("_", "-")
-    send("PUT", f"{os.environ['FORWARDER']}/{scenario}", suite.encode())
-    gateway = f"{os.environ['GATEWAY']}/mcp/{scenario}"
+    scenario = environment()["MCP_CONFORMANCE_SCENARIO"].replace("_", "-")
+    send("PUT", f"{environment()['FORWARDER']}/{scenario}", suite.encode())
+    gateway = f"{environment()['GATEWAY']}/mcp/{scenario}"
     tools = ask(gateway, "tools/list")["tools"]
-    wanted = json.loads(os.environ.get("MCP_CONFORMANCE_CONTEXT", "{}")).get("toolCalls", ())
+    wanted = json.loads(environment().get("MCP_CONFORMANCE_CONTEXT", "{}")).get("toolCalls", ())
     arguments = {call["name"]: call["arguments"] for call in wanted}
     for tool in tools:
         name, properties = tool["name"], tool["inputSchema"].get("properties", {})
@@ -46,7 +47,7 @@ def main(suite: str) -> None:
         if "schema" in properties:  # the schema of another tool, as this client has it
             given = {"schema": tools[0 if tools[0]["name"] != name else 1]["inputSchema"]}
         print(name, json.dumps(ask(gateway, "tools/call", name=name, arguments=given))[:300])
-    send("DELETE", f"{os.environ['FORWARDER']}/", b"")
+    send("DELETE", f"{environment()['FORWARDER']}/", b"")
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ from typing import Final
 
 _HEAD: Final = """
 import json, os, sys, tempfile
+from os import environ
 def schema(**properties):
     return {"type": "object", "properties": properties}
 def text(value):
@@ -72,7 +73,7 @@ path = {"type": "string"}
 names = ("list", "read", "write", "truncate", "remove", "link", "keep_writing")
 tools = [{"name": name, "description": "Uses files.", "inputSchema": schema(path=path)}
          for name in names]
-os.chdir(os.environ["AGENTBOX_WORKSPACE"])
+os.chdir(environ["AGENTBOX_WORKSPACE"])
 def keep_writing(path):
     while True:
         with open(path, "a") as file:

@@ -4,10 +4,10 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
+from agentbox.plan.backup_table import BackupPlan
 from agentbox.plan.model import Plan
 from agentbox.plan.tables import (
     AcpPlan,
-    BackupPlan,
     EgressPlan,
     LimitsPlan,
     McpPlan,

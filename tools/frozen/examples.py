@@ -21,7 +21,7 @@ _LOCAL: Final[tuple[tuple[sources.SlotName, str], ...]] = (
 
 async def make_stores(folder: Path) -> None:
     """Every SQLite store of a box below `folder`, made by the class that the box uses."""
-    paths, deps = sources.Paths(folder), sources.Deps(metrics=sources.Metrics())
+    paths, deps = sources.Paths(folder), sources.Deps(metrics=sources.metrics.Metrics())
     for slot, use in _LOCAL:
         options = sources.options_class(slot, use)()
         cfg = sources.SlotConfig(slot=slot, use=use, required=True, paths=paths, options=options)
@@ -48,7 +48,7 @@ def collectors() -> Mapping[str, CollectorRegistry]:
     """What is shown as metrics, by whose it is."""
     names = ("slots", "box", "mesh host", "mesh client", "outbox", "http")
     found, nowhere = {name: CollectorRegistry() for name in names}, Path("/nonexistent")
-    sources.Metrics(found["slots"])
+    sources.metrics.Metrics(found["slots"])
     sources.BoxMetrics(found["box"], plan_digest="", image_digest="", models=nowhere)
     sources.HostMetrics(found["mesh host"])
     sources.ClientMetrics(found["mesh client"])

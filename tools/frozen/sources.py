@@ -1,7 +1,5 @@
-"""Where each kind of fact lives in agentbox: the only file here that imports it. Nothing is
-copied: a row names the class, table or module that other files read; of two that say the same, the
-one that the wire uses.
-"""
+"""Where each kind of fact lives in agentbox; the only file here that imports it. A row names the
+class, table or module that other files read; of two that say the same, the one of the wire."""
 
 import importlib
 import pkgutil
@@ -17,9 +15,8 @@ from agentbox.adapters.events.delivery.cursor import DeliveryCursor as DeliveryL
 from agentbox.adapters.memory.postgres.schema import MIGRATIONS as MEMORY_PG
 from agentbox.adapters.memory.reembed import ReembedReport as ReembedReport
 from agentbox.adapters.orchestrator import caller_params, over_rpc
-from agentbox.adapters.runtime import observe, registry
+from agentbox.adapters.runtime import metrics, observe, registry
 from agentbox.adapters.runtime.adapter import Deps, Health, SlotConfig, SlotName
-from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.agents.approvals.request import ApprovalRequest as Approval
 from agentbox.agents.authorization import authorization_registry, revoker
 from agentbox.agents.bridge import forward
@@ -108,6 +105,7 @@ from agentbox.host.doctor.check_result import STATES as CHECK_STATES, CheckResul
 from agentbox.host.doctor.formats import report_data as doctor_json
 from agentbox.host.engines.docker import daemon
 from agentbox.host.engines.state import BoxRecord, BuildStamp
+from agentbox.host.generations.record import Generation
 from agentbox.host.image.archive import BuildResult
 from agentbox.host.image.tree.entry import TreeEntry as LayerEntry
 from agentbox.host.image.verify.steps import VerifyStep as VerifyStep
@@ -236,6 +234,7 @@ PLACES: Final[Mapping[str, Any]] = {
     "file review/review.json": Review,
     "file review/start.jsonl: git": baseline.GitStart,
     "file state/builds.json": BuildStamp,
+    "file state/generations/index.json": Generation,
     "file state/record.json": BoxRecord,
     "file tasks": SpoolEntry,
     "launcher breach": Breach,

@@ -20,6 +20,7 @@ BANDS: Final = {
     "4": "mesh and identity",
     "5": "image and lock",
     "6": "dead configuration",
+    "7": "backups",
 }
 _INTRO: Final = f"""# Rules over the manifest
 

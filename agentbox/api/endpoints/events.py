@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from starlette.responses import Response
 
-from agentbox.adapters.events.journal.epoch import origin_name
 from agentbox.adapters.events.search.index import EventIndex
 from agentbox.adapters.events.search.query import check_search
 from agentbox.adapters.runtime.input_checks import check_range, decode_cursor, encode_cursor
@@ -34,6 +33,7 @@ from agentbox.contracts.events import (
     EventsBody,
     Head,
     NewEvent,
+    origin_name,
 )
 from agentbox.core.http.problems import invalid
 from agentbox.core.http.responses import EventStreamResponse, RecordResponse

@@ -72,7 +72,7 @@ class StoredStart:
     environment: Mapping[str, str]
     passed: Sequence[str]
     secrets: Mapping[str, str]
-    stop_seconds: int = 30
+    stop_seconds: int
 
 
 def box_url(address: str, port: int) -> str:

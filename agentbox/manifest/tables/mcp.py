@@ -6,13 +6,12 @@ from typing import Annotated, Literal
 
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import ENABLED, Not, entries, key, table
+from agentbox.manifest.http_types import HeaderName, HeaderValue
 from agentbox.manifest.tables.limits import LimitsTable
 from agentbox.manifest.types import (
     Argument,
     Env,
     Glob,
-    HeaderName,
-    HeaderValue,
     HttpUrl,
     Name,
     Size,

@@ -7,7 +7,8 @@ from typing import Annotated, Literal
 
 from agentbox.manifest.declarations.constraints import MinItems, Unique
 from agentbox.manifest.declarations.key import key
-from agentbox.manifest.types import HttpPath, Name, PolicyPattern
+from agentbox.manifest.http_types import HttpPath
+from agentbox.manifest.types import Name, PolicyPattern
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 FsOperation = Literal["read", "write"]

@@ -12,10 +12,10 @@ class UpgradeTable:
     """How `agentbox upgrade` tries a new generation, and what it does with one that is not good."""
 
     trial_seconds: Annotated[int, Range(30, 3600)] = key(
-        120, "live", doc="How long a new generation may take until it is ready.", unit="s"
+        120, "live", doc="How long a new generation may take until it is ready.", unit="seconds"
     )
     settle_seconds: Annotated[int, Range(0, 600)] = key(
-        30, "live", doc="How long it must stay ready before it is released.", unit="s"
+        30, "live", doc="How long it must stay ready before it is released.", unit="seconds"
     )
     keep_generations: Annotated[int, Range(2, 20)] = key(
         5, "live", doc="Generations that are kept for going back.", unit="generations"

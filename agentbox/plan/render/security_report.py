@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from agentbox.core.records.plain import to_plain
-from agentbox.plan.model import Device, Plan, SecurityExceptionPlan, TmpfsPlan, VolumePlan
+from agentbox.plan.model import Device, Plan, Ruleset, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.controls import CONTROL_LINES, ENGINE, FIELDS, ControlLine, PlanAssessment
 
 _CONTROLS = (
@@ -41,10 +41,17 @@ def report(plan: Plan, *, project: Path | None = None) -> dict[str, Any]:
         ],
         "effective": [_row(line, assessment) for line in CONTROL_LINES],
         "programs": [
-            {"name": name, **to_plain(ruleset)} for name, ruleset in sorted(plan.rulesets.items())
+            {"name": name, **_plain_ruleset(ruleset)}
+            for name, ruleset in sorted(plan.rulesets.items())
         ],
         "engine": [f"CIS {number}" for number in ENGINE],
     }
+
+
+def _plain_ruleset(ruleset: Ruleset) -> dict[str, Any]:
+    """With lists, as JSON has them."""
+    members = to_plain(ruleset).items()
+    return {key: list(one) if isinstance(one, tuple) else one for key, one in members}
 
 
 def _row(line: ControlLine, assessment: PlanAssessment) -> dict[str, Any]:

@@ -13,9 +13,7 @@ from support.api_box import ApiBox
 from support.fake_authorizer import right
 from support.gateway_fixture import GatewayFixture
 
-from agentbox.client.errors import ApiError
 from agentbox.gateway.agent_api.errors import AgentApiError
-from agentbox.gateway.agent_api.management_client import to_agent_api_error
 
 
 async def test_hello_says_who_and_what(first_agent: AgentApiCaller) -> None:
@@ -297,16 +295,3 @@ async def test_a_message_from_before_the_end_of_its_agent(
     for method, params in (("secret.get", {"name": "A_SECRET"}), ("agent.list", {}), ("hello", {})):
         with pytest.raises(AgentApiError):
             await agent_api.server._agent_api.call(caller, method, params)
-
-
-def test_hints_are_for_the_operator() -> None:
-    """An agent gets the sentence and members of a problem, not the commands that would help."""
-    problem = {
-        "code": "quota-exceeded",
-        "detail": "cannot store it",
-        "hint": "agentbox up",
-        "limit": "max_size",
-    }
-    told = to_agent_api_error(ApiError(507, problem))
-    assert (str(told), told.data["limit"]) == ("cannot store it", "max_size")
-    assert "agentbox up" not in json.dumps(told.data)

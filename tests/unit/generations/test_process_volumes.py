@@ -24,6 +24,7 @@ def which(root: Path) -> str:
 
 
 def test_a_volume_takes_the_place_of_another(root: Path) -> None:
+    """And goes back; each keeps its data."""
     mount(root, {})
     assert which(root) == "old"
     mount(root, NEW)
@@ -50,6 +51,7 @@ def test_an_interrupted_exchange_is_finished(
 
 
 def test_a_volume_that_is_missing_changes_nothing(root: Path) -> None:
+    """The present one stays in place."""
     with pytest.raises(FileNotFoundError):
         mount(root, {"state": "state-g9"})
     assert which(root) == "old"

@@ -30,6 +30,7 @@ def numbers(store: GenerationStore) -> list[int]:
 
 
 def test_one_is_good_and_those_before_it_are_superseded(store: GenerationStore) -> None:
+    """One marked bad keeps its reason and the last 20 lines of its log."""
     assert [row.verdict for row in store.rows()] == [SUPERSEDED] * 5 + [GOOD]
     current = store.current()
     assert current is not None
@@ -40,6 +41,7 @@ def test_one_is_good_and_those_before_it_are_superseded(store: GenerationStore) 
 
 
 def test_the_newest_the_pinned_and_the_running_one_are_kept(store: GenerationStore) -> None:
+    """The others go with their folders."""
     store.save(replace(store.get(1), pinned=True))
     store.save(store.get(2), current=True)
     assert prune(store, 2) == [3, 4]
@@ -48,6 +50,7 @@ def test_the_newest_the_pinned_and_the_running_one_are_kept(store: GenerationSto
 
 
 def test_one_in_trial_is_kept(store: GenerationStore) -> None:
+    """And the one that it would go back to."""
     store.set_trial({"number": 6, "previous": 1, "step": "starting"})
     assert 1 not in [row.number for row in outdated(store, 2)]
 
@@ -61,6 +64,7 @@ def test_the_last_record_of_a_volume_is_kept(store: GenerationStore) -> None:
 
 @pytest.mark.parametrize("number", [2, 6])
 def test_a_pinned_or_running_one_is_not_removed(store: GenerationStore, number: int) -> None:
+    """Exit 2."""
     store.save(replace(store.get(2), pinned=True))
     with pytest.raises(AgentboxError) as caught:
         require_removable(store, number)

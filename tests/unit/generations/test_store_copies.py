@@ -45,6 +45,7 @@ def rows(paths: Paths) -> list[int | None]:
 
 
 def test_what_was_copied_comes_back(paths: Paths) -> None:
+    """What a new release left beside a store goes."""
     made = copy(paths, 3, STORES)
     assert [row["name"] for row in made] == [*STORES, "stores/beads.json"]
     for name in STORES:
@@ -67,6 +68,7 @@ def test_a_restore_that_was_interrupted_is_finished(paths: Paths) -> None:
 
 
 def test_a_damaged_copy_changes_nothing(paths: Paths) -> None:
+    """All copies are checked before the first is renamed."""
     made = copy(paths, 3, STORES)
     for name in STORES:
         add(paths, name)
@@ -88,6 +90,7 @@ def test_room_is_asked_first(paths: Paths) -> None:
 
 
 def test_copies_are_discarded(paths: Paths) -> None:
+    """Also for the second time."""
     copy(paths, 3, STORES)
     discard(paths, 3)
     discard(paths, 3)

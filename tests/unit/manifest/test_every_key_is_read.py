@@ -49,7 +49,11 @@ READERS: dict[str, tuple[str, ...]] = {
         "agentbox/api",
         "agentbox/plan/render",
     ),
-    "upgrade.*": ("agentbox/host/cli/stages", "agentbox/host/generations"),
+    "upgrade.*": (
+        "agentbox/host/cli/stages",
+        "agentbox/host/cli/commands/box/upgrade.py",
+        "agentbox/host/generations",
+    ),
     "backup.folder": ("agentbox/plan/build.py",),
     "backup.include": ("agentbox/api/backups", "agentbox/adapters"),
     "backup.*": ("agentbox/api/backups",),

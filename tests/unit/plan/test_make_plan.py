@@ -14,16 +14,19 @@ from agentbox.plan.lockfile.writer import serialize_lock
 from agentbox.plan.model import Plan
 
 
-def test_the_default_manifest_gives_five_programs_and_publishes_two_ports_on_loopback() -> None:
-    """Bootstrap, API, gateway, agent-host and seal run; only the API and the metrics are published, on 127.0.0.1."""
+def test_the_default_manifest_gives_six_programs_and_publishes_two_ports_on_loopback() -> None:
+    """Bootstrap, API, gateway, agent-host and seal run, and `backup` when a backup is made; only
+    the API and the metrics are published, on 127.0.0.1."""
     plan = plan_of()
     assert [program.name for program in plan.programs] == [
         "bootstrap",
         "management-api",
         "gateway",
         "agent-host",
+        "backup",
         "bootstrap-seal",
     ]
+    assert [program.name for program in plan.programs if not program.autostart] == ["backup"]
     required = [program.name for program in plan.required_programs]
     assert required == ["bootstrap", "management-api", "gateway", "agent-host"]
     assert [(port.port, port.publish) for port in plan.ports] == [

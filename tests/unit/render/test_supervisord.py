@@ -17,6 +17,7 @@ from agentbox.plan.model import Plan, Program, ReadySignal
 from agentbox.plan.render.errors import RenderError
 from agentbox.plan.render.supervisord import program_environment, supervisord
 
+LAUNCHER = ("/opt/agentbox/venv/bin/python", "-I", "-m", "agentbox.box.programs.confined")
 _NAMES = st.text(string.ascii_uppercase + string.digits + "_", min_size=1, max_size=8).filter(
     lambda s: s[0].isalpha()
 )
@@ -125,8 +126,11 @@ def test_the_whole_plan_is_read_back() -> None:
     assert set(configs) == {program.name for program in plan.programs} != set()
     for program in plan.programs:
         config = configs[program.name]
-        assert tuple(shlex.split(config.command)) == program.argv  # type: ignore[attr-defined]
-        assert config.environment == program.env  # type: ignore[attr-defined]
+        confined = program.name in plan.rulesets
+        argv = (*LAUNCHER, program.name, *program.argv) if confined else program.argv
+        assert tuple(shlex.split(config.command)) == argv  # type: ignore[attr-defined]
+        home = {"HOME": "/workspace"} if confined else {}
+        assert config.environment == {**home, **program.env}  # type: ignore[attr-defined]
         assert config.stopwaitsecs == program.stop_seconds  # type: ignore[attr-defined]
         assert config.stdout_logfile == "/dev/fd/1"  # type: ignore[attr-defined]
         assert (config.stopasgroup, config.killasgroup, config.redirect_stderr) == (
@@ -171,8 +175,10 @@ def test_below_a_prefix_our_programs_and_paths_move_and_are_told(tmp_path: Path)
     for program in plan.programs:
         config = configs[program.name]
         assert config.command.startswith(f"{tmp_path}/opt/agentbox/venv/bin/python ")  # type: ignore[attr-defined]
-        assert config.environment == {**program.env, "AGENTBOX_PREFIX": str(tmp_path)}  # type: ignore[attr-defined]
-        assert config.environment == program_environment(program, paths, confined=False)  # type: ignore[attr-defined]
+        confined = program.name in plan.rulesets
+        home = {"HOME": f"{tmp_path}/workspace"} if confined else {}
+        assert config.environment == {**home, **program.env, "AGENTBOX_PREFIX": str(tmp_path)}  # type: ignore[attr-defined]
+        assert config.environment == program_environment(program, paths, confined=confined)  # type: ignore[attr-defined]
     assert "=/opt/agentbox" not in text
     assert "=/run" not in text
     assert "=/var" not in text

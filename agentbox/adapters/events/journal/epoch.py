@@ -10,7 +10,6 @@ from agentbox.core.canonical import canonical_json
 from agentbox.core.files.atomic import read_json
 
 FILE = "epoch.json"
-SEPARATOR = "~"  # not in the name of a box
 
 
 def read_epoch(directory: Path) -> int:
@@ -29,8 +28,3 @@ def read_epoch(directory: Path) -> int:
 def write_epoch(directory: Path, epoch: int) -> None:
     """Durable on return. Raises OSError."""
     replace_file(directory / FILE, canonical_json({"epoch": epoch}) + b"\n")
-
-
-def origin_name(box: str, epoch: int) -> str:
-    """The origin under which a sink stores the records of a box: `NAME`, or `NAME~<epoch>`."""
-    return f"{box}{SEPARATOR}{epoch}" if epoch else box

@@ -17,6 +17,7 @@ from agentbox.host.generations.stores import BoxStores
 def start_again(cli: CliContext, generation: Generation) -> BoxRecord:
     """Starts a generation from its kept files, in place of what runs. Raises AgentboxError."""
     record, state = _record_of(generation), cli.state()
+    resources = cli.load_manifest().usable.resources
     engine = engine_by_name(generation.engine)
     store = GenerationStore(state)
     return engine.start_stored(
@@ -34,6 +35,7 @@ def start_again(cli: CliContext, generation: Generation) -> BoxRecord:
                 )
                 for name in generation.secrets
             },
+            stop_seconds=resources.stop_seconds,
         )
     )
 

@@ -64,7 +64,7 @@ def go_back(cli: CliContext, reason: str) -> AgentboxError:
     result = wait_until_ready(
         engine,
         record,
-        float(trial.get("trial_seconds", 120)),
+        float(trial["trial_seconds"]),
         lambda seconds, missing: cli.out.redraw(
             f"going back {seconds:.1f} s  missing: {', '.join(missing)}"
         ),
@@ -132,7 +132,7 @@ def _finish_started(cli: CliContext, trial: dict[str, Any], record: BoxRecord | 
                 engine_by_name(record.engine),
                 record,
                 trial.get("noted", {}),
-                trial_seconds=float(trial.get("trial_seconds", 120)),
+                trial_seconds=float(trial["trial_seconds"]),
                 settle_seconds=0,
             )
             release(cli, record, number, migrations)
@@ -153,7 +153,7 @@ def _release_confirmed(cli: CliContext, new: Generation, migrations: dict[str, i
         record = start_again(cli, new)
         cli.state().save_record(record)
     trial = GenerationStore(cli.state()).trial()
-    seconds = float(trial.get("trial_seconds", 120))
+    seconds = float(trial["trial_seconds"])
     result = wait_until_ready(engine, record, seconds, lambda _seconds, _missing: None)
     if not result.ready:
         raise AgentboxError(
