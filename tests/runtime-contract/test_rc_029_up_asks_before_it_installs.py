@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.paths import CHECKOUT
+from agentbox.host.uninstall.inventory import Inventory
 
 TOOLS = ("apt-get", "docker", "docker-compose", "dpkg", "env", "git", "iptables", "sh", "uname")
 FOLDERS = ("/usr/bin", "/usr/sbin", "/usr/local/bin")
@@ -39,9 +40,10 @@ def test_rc_029_refuses_without_consent(tmp_path: Path, bare_path: str) -> None:
     assert "apt-get install nix-bin" in done.stderr
     assert before.count("Status: install ok installed") > 20
     assert installed() == before
-    assert [
-        path.name for path in state.rglob("*") if path.is_file() and path.name != "up.lock"
-    ] == []
+    # The directory with the lock is on this host, so the inventory names it for `uninstall`.
+    kept = {path.name for path in state.rglob("*") if path.is_file()}
+    assert kept == {"up.lock", "inventory.jsonl"}
+    assert {item.kind for item in Inventory(state).items()} == {"parent", "checkout", "box"}
 
 
 def installed() -> str:

@@ -16,7 +16,7 @@ from agentbox.host.engines.docker.daemon import start_ticks
 from agentbox.host.engines.process.box_files import write_box_files
 from agentbox.host.engines.process.box_processes import box_pids
 from agentbox.host.engines.process.privilege_drop import become_box_user
-from agentbox.host.engines.process.process import ProcessEngine, boot
+from agentbox.host.engines.process.process import ProcessEngine, boot, boot_environment
 from agentbox.host.engines.state import BoxRecord
 from harness.box import Box
 from harness.outcomes import API_PORT, NAME, Options, Ran
@@ -74,7 +74,7 @@ class ProcessBox(Box):
         self.boot_again()
 
     def boot_again(self) -> None:
-        pid = boot(self.paths, self._start()).pid
+        pid = boot(self.paths, boot_environment(self.paths, self._start())).pid
         self._ended = None
         self._record = BoxRecord(
             engine="process", name=NAME, api_url=f"http://127.0.0.1:{API_PORT}", plan_digest=self.plan.digest,
