@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
@@ -115,10 +115,20 @@ class BoxState:
             from agentbox.host.uninstall.inventory import Inventory
 
             inventory = Inventory(self.directory.parent)
-            inventory.add("checkout", CHECKOUT)
-            inventory.add("box", self.directory.name)
+            try:
+                inventory.add("checkout", CHECKOUT)
+                inventory.add("box", self.directory.name)
+            except AgentboxError as error:
+                self._raise_unwritable(error)
         with wrap_os_errors(f"make the state directory {self.directory}"):
             make_directory(self.directory)
+
+    def _raise_unwritable(self, error: AgentboxError) -> NoReturn:
+        """With the name of the directory in place of that of the inventory beside it."""
+        if isinstance(error.__cause__, OSError):
+            with wrap_os_errors(f"make the state directory {self.directory}"):
+                raise error.__cause__
+        raise error
 
     @contextmanager
     def exclusive_lock(self) -> Iterator[None]:
