@@ -4,50 +4,25 @@ import asyncio
 import json
 import shutil
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import apsw
 import pytest
-from support.api_box import SLOTS, api_plan
+from support.cut_slots import open_slots, plan_of_slots, staged_of
 
 from agentbox.adapters.events.journal.export import read_events
 from agentbox.adapters.events.journal.verify import verify
-from agentbox.adapters.runtime.adapter import Deps
-from agentbox.adapters.runtime.metrics import Metrics
-from agentbox.adapters.runtime.slots import Slots, create_slots
+from agentbox.adapters.runtime.slots import Slots
 from agentbox.api.backups.cut import Cutter, OpenCut
-from agentbox.api.backups.parts import trees
-from agentbox.api.backups.staging import note_lengths, stage
-from agentbox.contracts.backups import Cut
 from agentbox.contracts.beads import BeadSpec
 from agentbox.contracts.events import NewEvent
 from agentbox.core.ids import uuid7
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import BackupBusy
-from agentbox.plan.model import Plan, SlotPlan
 
 WRITERS = 10
 BODY = 20_000  # bytes
-
-
-def no_stop() -> None:
-    """The work goes on."""
-
-
-def plan_of_slots() -> Plan:
-    return api_plan(slots={**SLOTS, "orchestrator": SlotPlan(use="off", required=False)})
-
-
-@asynccontextmanager
-async def open_slots(prefix: Path) -> AsyncIterator[Slots]:
-    slots = create_slots(plan_of_slots(), Paths(prefix), Deps(metrics=Metrics()))
-    await slots.start()
-    try:
-        yield slots
-    finally:
-        await slots.stop()
 
 
 async def contents(slots: Slots) -> dict[str, Any]:
@@ -135,11 +110,6 @@ class SeenCutter(Cutter):
     async def _begin(self, cut: OpenCut) -> None:
         self.seen = await contents(self._slots)
         await super()._begin(cut)
-
-
-def staged_of(cut: OpenCut, paths: Paths) -> Cut:
-    folders = list(trees(paths, cut.plan.backup.include))
-    return stage(cut, paths, folders, note_lengths(folders), no_stop)
 
 
 async def test_what_is_staged_under_load_is_one_moment(tmp_path: Path) -> None:

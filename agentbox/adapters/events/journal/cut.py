@@ -86,6 +86,8 @@ class JournalCut:
 
     def close(self) -> None:
         delivery, self._delivery = self._delivery, None
-        if delivery is not None:
-            delivery.close()
-        self._reading.close()
+        try:
+            if delivery is not None:
+                delivery.close()
+        finally:
+            self._reading.close()

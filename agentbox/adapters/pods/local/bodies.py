@@ -70,12 +70,17 @@ class Upload:
 
     def commit(self, name: str, held: HeldBodies | None = None) -> os.stat_result:
         """Rename the file to its final name, replacing an existing one; return its stat. With
-        `held`, the replaced one goes there; at no time is there none."""
+        `held`, the replaced one goes there; at no time is there none. Where it cannot, it stays:
+        raises OSError, and nothing has changed."""
         if held is None:
             os.rename(self.name, name, src_dir_fd=self._dir_fd, dst_dir_fd=self._dir_fd)
         else:
             renames.exchange(self._dir_fd, self.name, self._dir_fd, name)
-            held.take(self._dir_fd, self.name)
+            try:
+                held.take(self._dir_fd, self.name)
+            except BaseException:
+                renames.exchange(self._dir_fd, self.name, self._dir_fd, name)
+                raise
         self.name = ""
         os.fsync(self._dir_fd)
         return os.fstat(self.descriptor)

@@ -1,11 +1,15 @@
 """What a backup takes of the pods: the index of one moment, and the body of each of its rows."""
 
 import os
-from contextlib import ExitStack
+import stat
+from collections.abc import Sequence
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
 import apsw
 
+from agentbox.adapters.pods.local import index
+from agentbox.adapters.pods.local.bodies import digest_of, etag_of
 from agentbox.adapters.pods.local.index import ObjectRow
 from agentbox.adapters.pods.local.store import ObjectStore
 from agentbox.adapters.pods.local.tree import open_file
@@ -35,38 +39,47 @@ class PodsCut(SqliteCut):
         return super().size() + int(self.snapshot.rows("SELECT bytes FROM totals")[0][0])
 
     def stage(self, target: Path, stop: Stop) -> StagedPart:
+        """The staged index says of each staged body what it is: one that was edited by hand gets
+        its own tag, one that is gone is no object of the snapshot. Both are in `changed`.
+        """
         part = super().stage(target, stop)
         objects = target / "state" / _FOLDER / "objects"
         objects.mkdir(mode=0o700, parents=True, exist_ok=True)
-        changed: list[str] = []
-        folder: Path | None = None
+        changed: list[ObjectRow] = []
         try:
             for values in self.snapshot.each("SELECT * FROM objects"):
                 stop()
                 row = ObjectRow(*values)
                 path = parse_path(row.path)
-                if folder != (folder := objects.joinpath(*path.parts[:-1])):
-                    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-                if not self._stage_body(row, path, folder / path.name):
-                    changed.append(f"{_FOLDER}/{row.path}")
+                if not self._stage_body(row, path, objects.joinpath(*path.parts)):
+                    changed.append(row)
+            count = part.count
+            if changed:
+                count = _correct_index(target / "state" / self._name, objects, changed, stop)
         except apsw.Error as error:
             raise self._error(error) from error
         self._stage_containers(objects, stop)
-        return StagedPart(stores=part.stores, count=part.count, changed=tuple(changed))
+        names = tuple(f"{_FOLDER}/{row.path}" for row in changed)
+        return StagedPart(stores=part.stores, count=count, changed=names)
 
     def close(self) -> None:
-        super().close()
-        self._holding.close()
+        try:
+            super().close()
+        finally:
+            self._holding.close()
 
     def _stage_containers(self, objects: Path, stop: Stop) -> None:
-        """Containers are folders without a row: those that are there now, empty ones too."""
+        """Containers are folders without a row: those that are there now, empty ones too. Where an
+        object was at the cut, that object stays.
+        """
         root = self._store.tree.root
         for folder, names, _ in os.walk(root):
             stop()
             below = objects / Path(folder).relative_to(root)
             for name in names:
                 if not Path(folder, name).is_symlink():
-                    (below / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+                    with suppress(FileExistsError, NotADirectoryError):
+                        (below / name).mkdir(mode=0o700, parents=True, exist_ok=True)
 
     def _stage_body(self, row: ObjectRow, path: PodPath, target: Path) -> bool:
         """Returns whether the body is that of the row. A file that was edited by hand is copied as
@@ -80,10 +93,11 @@ class PodsCut(SqliteCut):
         if descriptor is None and (descriptor := self._open_current(path)) is None:
             return False
         try:
-            copy_open_file(descriptor, target)
+            target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            copied = copy_open_file(descriptor, target)
+            return exact and copied == row.size and _is_body(row, os.fstat(descriptor))
         finally:
             os.close(descriptor)
-        return exact
 
     def _find_body(self, row: ObjectRow, path: PodPath) -> int | None:
         current = self._open_current(path)
@@ -101,7 +115,7 @@ class PodsCut(SqliteCut):
         try:
             with self._store.tree.open_directory(path.parts[:-1], path.text) as dir_fd:
                 return open_file(dir_fd, path.name, path.text)[0]
-        except (NotFound, PermissionDenied):
+        except (NotFound, PermissionDenied, PermissionError):
             return None
 
 
@@ -112,3 +126,35 @@ def _is_body(row: ObjectRow, status: os.stat_result) -> bool:
         status.st_size,
         status.st_mtime_ns,
     )
+
+
+def _correct_index(
+    store: Path, objects: Path, changed: Sequence[ObjectRow], stop: Stop
+) -> int | None:
+    """Makes rows of a staged index those of the staged bodies; returns the number of objects."""
+    with closing(apsw.Connection(str(store), flags=apsw.SQLITE_OPEN_READWRITE)) as connection:
+        with connection:
+            for row in changed:
+                stop()
+                new = _row_of(objects / row.path, row)
+                if new is None:
+                    index.remove(connection, row.path)
+                else:
+                    index.put(connection, new)
+        return index.count_objects(connection)
+
+
+def _row_of(body: Path, row: ObjectRow) -> ObjectRow | None:
+    """None without a body."""
+    try:
+        descriptor = os.open(body, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            return None
+        etag = etag_of(digest_of(descriptor), row.content_type)
+        return ObjectRow.from_stat(row.path, row.content_type, etag, status)
+    finally:
+        os.close(descriptor)
