@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from agentbox.core.files.copying import Skip, file_sizes
+from agentbox.core.files.copying import file_sizes
+from agentbox.core.files.walking import Skip
 from agentbox.core.paths import Paths
 
 _SQLITE: Final = (".db", ".db-wal", ".db-shm", ".db-journal")

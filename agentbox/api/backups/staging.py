@@ -15,11 +15,13 @@ from agentbox.api.backups.parts import Tree, box_files
 from agentbox.contracts.backups import CUT_FILE, Cut
 from agentbox.core.canonical import canonical_json
 from agentbox.core.files.copying import copy_file, copy_tree, file_sizes
+from agentbox.core.files.member_names import member_name
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import QuotaExceeded
 from agentbox.core.storage.sqlite_errors import to_adapter_error
 
 LIVE_FILE: Final = "branches/live.json"  # agents whose branch was copied while they ran
+MAX_CHANGED: Final = 1 << 18  # bytes of names; a restore reads 1 MiB of `cut.json`
 _ARCHIVE_SHARE: Final = 2  # staged files, and the archive of them
 
 
@@ -68,7 +70,7 @@ def stage(
             stop=stop,
             lengths=lengths.get(tree.target),
         )
-        changed += [f"{tree.target}/{path}" for path in found]
+        changed += [f"{tree.target}/{path}".rstrip("/") for path in found]
     _stage_box(cut, paths, target)
     journal = cut.slots.get("events")
     document = Cut(
@@ -84,7 +86,7 @@ def stage(
         stores=dict(sorted(stores.items())),
         counts=counts,
         partial=cut.partial,
-        changed=tuple(sorted(changed)),
+        changed=_names(changed),
     )
     (target / CUT_FILE).write_bytes(canonical_json(document.to_wire()) + b"\n")
     return document
@@ -98,7 +100,26 @@ def note_lengths(folders: Sequence[Tree]) -> dict[str, dict[str, int]]:
 def clean_staging(paths: Paths) -> None:
     """Removes what a killed backup left. Raises OSError."""
     if paths.backup_staging.is_dir():
-        shutil.rmtree(paths.backup_staging)
+        remove_staged(paths.backup_staging)
+
+
+def remove_staged(folder: Path) -> None:
+    """Removes a staged tree, also what is in folders that agents made read-only. Raises OSError."""
+    for below, names, _ in os.walk(folder):
+        for name in names:
+            if not (path := Path(below, name)).is_symlink():
+                path.chmod(0o700)
+    shutil.rmtree(folder)
+
+
+def _names(changed: Sequence[str]) -> tuple[str, ...]:
+    """Sorted, and cut off after MAX_CHANGED bytes: agents choose how many there are."""
+    names, size = sorted(member_name(path) for path in changed), 0
+    for number, name in enumerate(names):
+        size += len(name.encode())
+        if size > MAX_CHANGED:
+            return (*names[:number], f"({len(names) - number} more)")
+    return tuple(names)
 
 
 def _stage_stores(

@@ -8,10 +8,10 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
-from agentbox.backup.archive.staged_tar import member_name
 from agentbox.backup.archive.streams import ArchiveDamaged, decompressed, decrypted
 from agentbox.backup.repository import Fault, OpenedMember
 from agentbox.contracts.backups import SnapshotMember
+from agentbox.core.files.member_names import member_name
 
 _BLOCK: Final = 1 << 18
 

@@ -15,14 +15,10 @@ from typing import Final
 
 from agentbox.backup.errors import UNUSABLE, BackupError
 from agentbox.contracts.backups import SnapshotMember
+from agentbox.core.files.member_names import member_name
 
 _BLOCK: Final = 1 << 18
 _END: Final = bytes(2 * tarfile.BLOCKSIZE)
-
-
-def member_name(path: str) -> str:
-    """The path in a head: as it is in UTF-8, other bytes as `\\xNN`."""
-    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 @dataclass(slots=True)
@@ -32,6 +28,7 @@ class StagedTar:
     root: Path
     cut_time: datetime
     members: list[SnapshotMember] = field(default_factory=list)
+    _names: set[str] = field(default_factory=set)
 
     def total_bytes(self) -> int:
         """Size of all files and of their headers: an upper bound of the archive's, but for the
@@ -43,8 +40,8 @@ class StagedTar:
         return total + total // 1024 + (1 << 16)
 
     def chunks(self) -> Iterator[bytes]:
-        """Raises BackupError for anything but files, folders and links, and for a file that
-        changes meanwhile; OSError.
+        """Raises BackupError for anything but files, folders and links, for a file that changes
+        meanwhile, and for two of one name in the head; OSError.
         """
         for path, status in self._entries():
             info = self._header(path, status)
@@ -93,6 +90,10 @@ class StagedTar:
         return info
 
     def _body(self, path: str, size: int) -> Iterator[bytes]:
+        name = member_name(path)
+        if name in self._names:
+            raise BackupError(UNUSABLE, f"cannot back up {name}: two files have this name")
+        self._names.add(name)
         digest, remaining = hashlib.sha256(), size
         descriptor = os.open(self.root / path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
@@ -103,10 +104,6 @@ class StagedTar:
         finally:
             os.close(descriptor)
         if remaining:
-            raise BackupError(
-                UNUSABLE, f"cannot back up {member_name(path)}: it became shorter meanwhile"
-            )
+            raise BackupError(UNUSABLE, f"cannot back up {name}: it became shorter meanwhile")
         yield bytes(-size % tarfile.BLOCKSIZE)
-        self.members.append(
-            SnapshotMember(path=member_name(path), size=size, sha256=digest.hexdigest())
-        )
+        self.members.append(SnapshotMember(path=name, size=size, sha256=digest.hexdigest()))

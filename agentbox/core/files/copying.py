@@ -2,19 +2,17 @@
 no error.
 """
 
-import errno
 import os
 import stat
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
+from agentbox.core.files.walking import GONE, UNREADABLE, Entry, Skip, walk
+
 _CHUNK = 1 << 24  # bytes a call
-_GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_DIRECTORY = _READ | os.O_DIRECTORY
-Skip = Callable[[str], bool]
 
 
 def copy_open_file(source: int, target: Path, length: int | None = None) -> int:
@@ -43,7 +41,7 @@ def copy_file(source: Path, target: Path, length: int | None = None) -> int | No
     try:
         descriptor = os.open(source, _READ)
     except OSError as error:
-        if error.errno in _GONE:
+        if error.errno in GONE:
             return None
         raise
     try:
@@ -66,85 +64,59 @@ def copy_tree(
     """Copies directories, regular files and symbolic links (as links) below `source`; devices,
     pipes and sockets are left out. `skip` is asked with each path below `source`; `stop` is called
     for each file. `lengths`: of files that only grow, by path; others are copied as they are.
-    Returns the paths of files that changed in each of three tries. Raises OSError.
+    Returns the paths of files that changed in each of three tries, and of what is not in the copy:
+    files and folders that cannot be read, or are deeper than a tree is walked. Raises OSError.
     """
     changed: list[str] = []
-    try:
-        root = os.open(source, _DIRECTORY)
-    except OSError as error:
-        if error.errno in _GONE:
-            return changed
-        raise
-    try:
-        _copy_directory(root, "", target, skip, stop, lengths, changed)
-    finally:
-        os.close(root)
+    with closing(walk(source, skip=skip, unread=changed.append)) as entries:
+        for entry in entries:
+            stop()
+            copy, mode = target / entry.path, entry.status.st_mode
+            if entry.ended:
+                copy.chmod(stat.S_IMODE(mode) & 0o700)
+                os.utime(copy, ns=(entry.status.st_mtime_ns, entry.status.st_mtime_ns))
+            elif stat.S_ISDIR(mode):
+                copy.mkdir(mode=0o700, parents=True, exist_ok=True)
+            elif not _copy_entry(entry, copy, None if lengths is None else lengths.get(entry.path)):
+                changed.append(entry.path)
     return changed
 
 
 def file_sizes(source: Path, skip: Skip = lambda _path: False) -> dict[str, int]:
-    """The size of each regular file below a directory, by path below it."""
-    return {
-        path: status.st_size
-        for path, status in _walk(source, "")
-        if stat.S_ISREG(status.st_mode) and not skip(path)
-    }
+    """The size of each regular file that is copied from a tree, by path below it."""
+    with closing(walk(source, skip=skip)) as entries:
+        return {
+            entry.path: entry.status.st_size
+            for entry in entries
+            if stat.S_ISREG(entry.status.st_mode)
+        }
 
 
-def _walk(directory: Path, below: str) -> Iterator[tuple[str, os.stat_result]]:
-    with suppress(FileNotFoundError, NotADirectoryError), os.scandir(directory) as entries:
-        for entry in entries:
-            path = f"{below}{entry.name}"
-            with suppress(FileNotFoundError):
-                status = entry.stat(follow_symlinks=False)
-                yield path, status
-                if stat.S_ISDIR(status.st_mode):
-                    yield from _walk(Path(entry.path), f"{path}/")
+def _copy_entry(entry: Entry, target: Path, length: int | None) -> bool:
+    """Whether the copy of a file or link is what that was at some moment. What went away, and what
+    is neither, has no copy.
+    """
+    try:
+        if stat.S_ISLNK(entry.status.st_mode):
+            target.symlink_to(os.readlink(entry.name, dir_fd=entry.directory))
+        elif stat.S_ISREG(entry.status.st_mode):
+            return _copy_steady(entry.directory, entry.name, target, length)
+    except OSError as error:
+        if error.errno in UNREADABLE:
+            return False
+        if error.errno not in GONE:
+            raise
+    return True
 
 
-def _copy_directory(
-    descriptor: int,
-    below: str,
-    target: Path,
-    skip: Skip,
-    stop: Callable[[], None],
-    lengths: dict[str, int] | None,
-    changed: list[str],
-) -> None:
-    target.mkdir(mode=0o700, parents=True, exist_ok=True)
-    status = os.fstat(descriptor)
-    for name in sorted(os.listdir(descriptor)):
-        path = f"{below}{name}"
-        if skip(path):
-            continue
-        stop()
-        try:
-            mode = os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode
-            if stat.S_ISLNK(mode):
-                (target / name).symlink_to(os.readlink(name, dir_fd=descriptor))
-            elif stat.S_ISDIR(mode):
-                child = os.open(name, _DIRECTORY, dir_fd=descriptor)
-                try:
-                    _copy_directory(child, f"{path}/", target / name, skip, stop, lengths, changed)
-                finally:
-                    os.close(child)
-            elif stat.S_ISREG(mode):
-                length = None if lengths is None else lengths.get(path)
-                if not _copy_entry(descriptor, name, target / name, length):
-                    changed.append(path)
-        except OSError as error:
-            if error.errno not in _GONE:
-                raise
-    target.chmod(stat.S_IMODE(status.st_mode) & 0o700)
-    os.utime(target, ns=(status.st_mtime_ns, status.st_mtime_ns))
-
-
-def _copy_entry(directory: int, name: str, target: Path, length: int | None) -> bool:
+def _copy_steady(directory: int, name: str, target: Path, length: int | None) -> bool:
     """Returns whether the copy is what the file was at some moment."""
     for _ in range(3):
         descriptor = os.open(name, _READ, dir_fd=directory)
         try:
             before = os.fstat(descriptor)
+            if not stat.S_ISREG(before.st_mode):
+                return True  # it was replaced
             target.unlink(missing_ok=True)
             copy_open_file(descriptor, target, length)
             after = os.fstat(descriptor)

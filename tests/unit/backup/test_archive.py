@@ -10,12 +10,13 @@ import rfc8785
 from support.staged_snapshots import AT, CUT, cut_at, filled, identity, stage
 
 from agentbox.backup.archive.keys import parse_recipients
-from agentbox.backup.archive.reading import unpack
+from agentbox.backup.archive.reading import compare, unpack
 from agentbox.backup.archive.repository import ArchiveRepository
 from agentbox.backup.archive.staged_tar import StagedTar
 from agentbox.backup.archive.streams import HashingFile, compressed, write_archive
 from agentbox.backup.errors import BackupError
 from agentbox.core.errors import ExitCode
+from agentbox.restoring.members import unpack as restore_members
 
 
 def listing(root: Path) -> dict[str, tuple[object, ...]]:
@@ -92,6 +93,35 @@ def test_the_head_is_canonical_and_complete(tmp_path: Path) -> None:
         for path in files
     }
     assert (head.recipients, head.encrypt, head.seq, head.box) == (1, "age", 41, "lab")
+
+
+def test_names_of_bytes_and_of_backslashes_stay_apart(tmp_path: Path) -> None:
+    """A byte that is not UTF-8, the text that stands for it, and that text with two backslashes:
+    an agent makes all three, and a restore finds each with its own hash."""
+    key, recipient = identity()
+    staged = stage(tmp_path)
+    names = [b"f\xff", rb"f\xff", rb"f\\xff", "f\u00ff".encode()]
+    for number, name in enumerate(names):
+        (staged / "branches" / os.fsdecode(name)).write_bytes(b"%d" % number)
+    repository = ArchiveRepository(tmp_path / "backups", (recipient,))
+    head = repository.write(staged).snapshot
+    assert len({row.path for row in head.members}) == len(head.members)
+    expected = {row.path: row for row in head.members}
+    roots = {name: tmp_path / "restored" / name for name in ("state", "branches")}
+    with repository.open("s1", [key]) as members:
+        restore_members("s1", members, roots, expected)
+    for number, name in enumerate(names):
+        assert (roots["branches"] / os.fsdecode(name)).read_bytes() == b"%d" % number
+    with repository.open("s1", [key]) as members:
+        assert not list(compare(members, head.members))
+
+
+def test_a_name_that_was_written_is_refused(tmp_path: Path) -> None:
+    """No head has two rows of one name."""
+    tar = StagedTar(stage(tmp_path), AT)
+    list(tar.chunks())
+    with pytest.raises(BackupError, match="two files have this name"):
+        list(tar.chunks())
 
 
 def test_nobody_can_read_it(tmp_path: Path) -> None:
