@@ -191,9 +191,8 @@ def build(
     maker, schedule = make_backups(
         paths, plans, slots, registry, ready_once if boot.boot_id else None
     )
-    background = BackgroundWork(
-        watch, drift if boot.boot_id else None, {**jobs, "backups": hold.after(schedule)}
-    )
+    jobs = {**jobs, "backups": maker.run, "schedule": hold.after(schedule)}
+    background = BackgroundWork(watch, drift if boot.boot_id else None, jobs)
     shutdown = SlotShutdown(background, mesh, slots)
     drain = Drain(evaluator, tasks, slots, shutdown, plans, boot_log, closing)
     requirements.draining.subscribe(partial(drain.begin, "supervisord is shutting down"))

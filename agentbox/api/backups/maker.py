@@ -1,13 +1,14 @@
 """Makes backups of a running box, one at a time: cut, staging, program, result."""
 
 import asyncio
-import shutil
 import threading
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final
 
+import apsw
 import structlog
 
 from agentbox.adapters.runtime.slots import Slots
@@ -15,7 +16,13 @@ from agentbox.api.backups.cut import Cutter, OpenCut
 from agentbox.api.backups.parts import Tree, trees
 from agentbox.api.backups.program import BackupProgram
 from agentbox.api.backups.record import BackupRecord
-from agentbox.api.backups.staging import check_room, clean_staging, note_lengths, stage
+from agentbox.api.backups.staging import (
+    check_room,
+    clean_staging,
+    note_lengths,
+    remove_staged,
+    stage,
+)
 from agentbox.api.metrics.backup_metrics import BackupMetrics
 from agentbox.api.plan_source import PlanSource
 from agentbox.contracts.backups import Backup
@@ -25,7 +32,7 @@ from agentbox.core.errors import AgentboxError
 from agentbox.core.ids import uuid7
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import JsonObj
-from agentbox.core.slot_errors import AdapterError, BackupNotSetUp, BackupRunning
+from agentbox.core.slot_errors import AdapterError, BackupNotSetUp, BackupRunning, BackupUnusable
 from agentbox.plan.model import Plan
 
 SCHEDULE: Final = "urn:agentbox:backup.schedule"
@@ -34,6 +41,9 @@ _log = structlog.get_logger()
 
 class _Stopped(Exception):
     """The API ends."""
+
+    def __init__(self) -> None:
+        super().__init__("the box was stopped")
 
 
 class BackupMaker:
@@ -64,7 +74,7 @@ class BackupMaker:
 
     async def create(self, tag: str, principal: str) -> Backup:
         """Takes the cut; the rest goes on after the return. Raises BackupRunning, BackupNotSetUp,
-        BackupBusy, QuotaExceeded, and the error of a slot.
+        BackupBusy, QuotaExceeded, BackupUnusable, and the error of a slot.
         """
         if self._running.locked():
             raise _running(self.current)
@@ -83,6 +93,8 @@ class BackupMaker:
         except BaseException as error:
             self._running.release()
             await self._fail(made, principal, _reason(error), str(error), started)
+            if isinstance(error, (OSError, apsw.Error)):
+                raise _unusable(error) from error
             raise
         self._show(replace(made, time=cut.time, state="staging", partial=cut.partial))
         self._task = asyncio.create_task(
@@ -92,13 +104,20 @@ class BackupMaker:
         assert self.current is not None
         return self.current
 
+    async def run(self) -> None:
+        """Until cancelled, with the API: then a backup that is being made is ended."""
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await self.stop()
+
     async def wait(self) -> None:
         """Until no backup is being made."""
         async with self._running:
             return
 
     async def stop(self) -> None:
-        """Ends a backup that is being made. Idempotent."""
+        """Ends a backup that is being made, for good. Idempotent."""
         self._stopping.set()
         if self._task is not None:
             self._task.cancel()
@@ -134,11 +153,15 @@ class BackupMaker:
         except asyncio.CancelledError:
             await self._fail(made, principal, "stopped", "the box was stopped", started)
             raise
-        except (AgentboxError, OSError) as error:
+        except Exception as error:  # noqa: BLE001 - a bug too is a failed backup
+            if not isinstance(error, (AgentboxError, OSError, _Stopped)):
+                _log.error("backup failed", exc_info=error)
             await self._fail(made, principal, _reason(error), str(error), started)
         finally:
-            await asyncio.to_thread(self._discard, cut)
-            self._running.release()
+            try:
+                await asyncio.to_thread(self._discard, cut)
+            finally:
+                self._running.release()
 
     async def _stage_shielded(self, cut: OpenCut, folders: list[Tree]) -> None:
         """A thread cannot be cancelled: it is asked to end, and waited for."""
@@ -162,8 +185,11 @@ class BackupMaker:
             raise _Stopped
 
     def _discard(self, cut: OpenCut) -> None:
-        cut.close()
-        shutil.rmtree(self._paths.backup_staging / cut.id, ignore_errors=True)
+        try:
+            cut.close()
+        finally:
+            with suppress(FileNotFoundError):
+                remove_staged(self._paths.backup_staging / cut.id)
 
     async def _end(
         self,
@@ -240,9 +266,18 @@ def _request(cut: OpenCut) -> dict[str, Any]:
 def _reason(error: BaseException) -> str:
     if isinstance(error, AdapterError):
         return error.code
-    if isinstance(error, OSError):
+    if isinstance(error, (OSError, apsw.Error)):
         return "unusable"
     return "stopped" if isinstance(error, _Stopped) else "internal"
+
+
+def _unusable(error: OSError | apsw.Error) -> BackupUnusable:
+    why = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return BackupUnusable(
+        f"cannot make a backup: {why}",
+        hint="Free room on the state volume, or repair it; see the log of the API.",
+        reason="unusable",
+    )
 
 
 def _running(current: Backup | None) -> BackupRunning:

@@ -30,32 +30,49 @@ def due_at(schedule: str, attempted_at: datetime | None, now: datetime) -> datet
 async def run_schedule(
     maker: BackupMaker, plans: PlanSource, ready_once: asyncio.Event | None
 ) -> None:
-    """Until cancelled; with `ready_once`, in a booted box, from its first readiness on."""
+    """Until cancelled; with `ready_once`, in a booted box, from its first readiness on. What fails
+    is logged, and never ends the schedule.
+    """
     try:
         await asyncio.to_thread(maker.clean)
-        if ready_once is not None:
-            await ready_once.wait()
-        await _follow(maker, plans)
-    finally:
-        await maker.stop()
-
-
-async def _follow(maker: BackupMaker, plans: PlanSource) -> None:
+    except OSError as error:
+        _log.warning("what a backup left is not removed", reason=str(error))
+    if ready_once is not None:
+        await ready_once.wait()
     while True:
-        schedule, now = plans.current.backup.schedule, clock.now()
-        if schedule and maker.record.attempted_at is None:
-            await asyncio.to_thread(maker.record.attempted)
-        due = due_at(schedule, maker.record.attempted_at, now)
-        if due is not None and due <= now:
-            await _make(maker)
-        left = _LOOK_SECONDS if due is None else (due - clock.now()).total_seconds()
-        await asyncio.sleep(min(max(left, 1.0), _LOOK_SECONDS))
+        seconds = await _look(maker, plans)
+        await asyncio.sleep(seconds)
+
+
+async def _look(maker: BackupMaker, plans: PlanSource) -> float:
+    """Makes the backup that is due; returns in how many seconds to look again."""
+    schedule, now = plans.current.backup.schedule, clock.now()
+    if schedule and maker.record.attempted_at is None:
+        await _note_attempt(maker)
+    due = due_at(schedule, maker.record.attempted_at, now)
+    if due is None:
+        return _LOOK_SECONDS
+    if due <= now:
+        await _make(maker)
+    return min(max((due - clock.now()).total_seconds(), 1.0), _LOOK_SECONDS)
 
 
 async def _make(maker: BackupMaker) -> None:
+    """The next run is that of the schedule, however this one ends: it is journalled and counted."""
     try:
         await maker.create(TAG, SCHEDULE)
-    except AdapterError as error:  # journalled, counted; the next run is that of the schedule
-        _log.warning("scheduled backup not made", reason=error.message)
-    else:
         await maker.wait()
+    except AdapterError as error:
+        _log.warning("scheduled backup not made", reason=error.message)
+        await _note_attempt(maker)  # also of a backup that was refused before it began
+    except Exception as error:  # noqa: BLE001 - a bug does not end the schedule
+        _log.error("scheduled backup not made", exc_info=error)
+        await _note_attempt(maker)
+
+
+async def _note_attempt(maker: BackupMaker) -> None:
+    """It counts in this process even if it cannot be written."""
+    try:
+        await asyncio.to_thread(maker.record.attempted)
+    except OSError as error:
+        _log.warning("the time of a backup is not recorded", reason=str(error))
