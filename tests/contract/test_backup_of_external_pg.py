@@ -4,9 +4,12 @@ import asyncio
 import json
 
 import psycopg
+import pytest
 import pytest_asyncio
 from agentbox_testkit.contracts.beads_common import spec
 from postgres_store import PostgresStore, ServerClock
+
+from agentbox.core.slot_errors import SlotUnavailable
 
 
 @pytest_asyncio.fixture
@@ -55,3 +58,17 @@ async def test_a_dump_is_one_moment_and_can_be_read_back(postgres, store, tmp_pa
             db.execute("DROP SCHEMA copied CASCADE")
     assert found == live
     assert str(found[0][0]) == kept.id
+
+
+async def test_a_server_that_does_not_answer_ends_the_begin(postgres, store):
+    """A lock that every query needs stands for a stopped server: the begin fails by its deadline."""
+    adapter = await store.open()
+    cut = adapter.cut(dump=True)
+    await asyncio.to_thread(cut.prepare)
+    try:
+        with psycopg.connect(postgres.dsn()) as db:
+            db.execute("LOCK TABLE pg_class IN ACCESS EXCLUSIVE MODE")
+            with pytest.raises(SlotUnavailable, match="it did not answer in time"):
+                await asyncio.to_thread(cut.begin, 0.5)
+    finally:
+        await asyncio.to_thread(cut.close)

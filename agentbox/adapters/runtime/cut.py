@@ -32,8 +32,8 @@ class SlotCut(Protocol):
 
     def prepare(self) -> None: ...
 
-    def begin(self) -> None:
-        """Takes a few milliseconds at most."""
+    def begin(self, seconds: float) -> None:
+        """Takes a few milliseconds, and fails after about `seconds`."""
         ...
 
     def size(self) -> int:
@@ -73,9 +73,9 @@ class SqliteCut:
         except apsw.Error as error:
             raise self._error(error) from error
 
-    def begin(self) -> None:
+    def begin(self, seconds: float) -> None:
         try:
-            self.snapshot.begin()
+            self.snapshot.begin(seconds)
         except apsw.Error as error:
             raise self._error(error) from error
 

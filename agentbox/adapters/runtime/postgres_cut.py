@@ -4,7 +4,7 @@ from pathlib import Path
 
 from agentbox.adapters.runtime.cut import StagedPart, Stop
 from agentbox.core.storage.postgres.config import DatabaseConfig
-from agentbox.core.storage.postgres.dump import SchemaDump
+from agentbox.core.storage.postgres.dump import BEGIN_SECONDS, SchemaDump
 
 
 class PostgresCut:
@@ -16,8 +16,8 @@ class PostgresCut:
     def prepare(self) -> None:
         self._dump.connect()
 
-    def begin(self) -> None:
-        self._dump.begin()
+    def begin(self, seconds: float = BEGIN_SECONDS) -> None:
+        self._dump.begin(seconds)
 
     def size(self) -> int:
         return self._dump.size

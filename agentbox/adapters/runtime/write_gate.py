@@ -44,8 +44,8 @@ class WriteGate:
                 raise WritesUnderWay(self._under_way) from None
             yield
         finally:
-            _admitted.reset(token)
             self._open.set()
+            _admitted.reset(token)
 
     def ticket(self) -> "WriteTicket":
         """For one call."""
@@ -93,7 +93,9 @@ class WriteTicket:
         return self
 
     def __exit__(self, *_failure: object) -> None:
-        if self._token is not None:
-            _admitted.reset(self._token)
-        if self._entered:
-            self._gate.leave()
+        try:
+            if self._entered:
+                self._gate.leave()
+        finally:
+            if self._token is not None:
+                _admitted.reset(self._token)

@@ -27,8 +27,11 @@ class StoreSnapshot:
         )
         self._connection.set_busy_handler(BusyHandler())
 
-    def begin(self) -> None:
-        """From now on it reads this moment. A read transaction begins with the first read."""
+    def begin(self, seconds: float) -> None:
+        """From now on it reads this moment. A read transaction begins with the first read. Raises
+        apsw.BusyError if it is locked for longer than `seconds`.
+        """
+        self._connection.set_busy_handler(BusyHandler(seconds))
         self._connection.execute("BEGIN")
         self._connection.execute("SELECT count(*) FROM sqlite_schema").fetchall()
 

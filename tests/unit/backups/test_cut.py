@@ -107,9 +107,9 @@ class SeenCutter(Cutter):
 
     seen: dict[str, Any]
 
-    async def _begin(self, cut: OpenCut) -> None:
+    async def _begin(self, cut: OpenCut, deadline: float) -> None:
         self.seen = await contents(self._slots)
-        await super()._begin(cut)
+        await super()._begin(cut, deadline)
 
 
 async def test_what_is_staged_under_load_is_one_moment(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ async def test_what_is_staged_under_load_is_one_moment(tmp_path: Path) -> None:
     plan = plan_of_slots()
     async with open_slots(paths.prefix) as slots, Load(slots) as load:
         await load.progress(2)
-        cutter = SeenCutter(paths, slots, wait=60)  # of a busy machine
+        cutter = SeenCutter(paths, slots, wait=60, longest=60)  # of a busy machine
         cut = await cutter.prepare(uuid7(), "test", plan)
         before = dict(load.acknowledged)
         await cutter.take(cut)

@@ -46,9 +46,9 @@ class JournalCut:
             except apsw.Error as error:
                 raise to_adapter_error(error, path.name, "events", self._impl) from error
 
-    def begin(self) -> None:
+    def begin(self, seconds: float) -> None:
         if self._delivery is not None:
-            self._delivery.begin()
+            self._delivery.begin(seconds)
         self._segments = tuple(self._journal.journal.segments)
 
     def size(self) -> int:

@@ -1,9 +1,14 @@
 """One moment of a schema in PostgreSQL, as text that every later server reads (`COPY`)."""
 
-from collections.abc import Callable, Mapping
+import os
+import socket
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentbox.core.adapter_error import AdapterError
 from agentbox.core.canonical import canonical_json
 from agentbox.core.storage.postgres.config import DatabaseConfig
 from agentbox.core.storage.postgres.errors import connection_error, to_adapter_error
@@ -12,6 +17,7 @@ from agentbox.core.storage.postgres.target import connection_parameters
 if TYPE_CHECKING:
     from psycopg import Connection
 
+BEGIN_SECONDS = 5.0
 DUMP_FILE = "store.json"  # beside `<table>.copy`: which server, schema, migration, tables
 
 
@@ -38,10 +44,13 @@ class SchemaDump:
         except (psycopg.Error, OSError) as error:
             raise connection_error(self._cfg.slot, self._cfg.use, error) from None
 
-    def begin(self) -> None:
-        """The snapshot of the transaction is that of its first query. Raises BackendError."""
-        self._query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        self._query("SELECT count(*) FROM pg_class WHERE false")
+    def begin(self, seconds: float = BEGIN_SECONDS) -> None:
+        """The snapshot of the transaction is that of its first query. Raises BackendError,
+        SlotUnavailable if the server, which may be stopped, does not answer within `seconds`.
+        """
+        with self._answered_within(seconds):
+            self._query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._query("SELECT count(*) FROM pg_class WHERE false")
 
     @property
     def size(self) -> int:
@@ -128,6 +137,32 @@ class SchemaDump:
         except psycopg.Error as error:
             raise to_adapter_error(self._cfg.slot, self._cfg.use, error) from None
         return names
+
+    @contextmanager
+    def _answered_within(self, seconds: float) -> Iterator[None]:
+        """Ends the connection once the time is over: a limit of the server's would need it to
+        answer.
+        """
+        assert self._connection is not None, "connected"
+        late = threading.Event()
+        with socket.socket(fileno=os.dup(self._connection.fileno())) as connected:
+
+            def end() -> None:
+                late.set()
+                connected.shutdown(socket.SHUT_RDWR)
+
+            timer = threading.Timer(max(seconds, 0), end)
+            timer.start()
+            try:
+                yield
+            except AdapterError as error:
+                if not late.is_set():
+                    raise
+                reason = TimeoutError("timeout")
+                raise connection_error(self._cfg.slot, self._cfg.use, reason) from error
+            finally:
+                timer.cancel()
+                timer.join()
 
     def _query(self, sql: str, values: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
         import psycopg
