@@ -27,7 +27,8 @@ class Cut(Record):
     `journal_bytes` the length of the journal up to and with it. `epoch` is 0 until a journal was
     restored. `stores`: number of the last migration by path below the staging directory; `counts`:
     rows of each slot; `partial`: slots that were down, so that nothing of them is here; `changed`:
-    files of the workspace that changed while they were read.
+    files of agents that changed while they were read or are not here, since they cannot be read,
+    and pods that were edited or removed by hand. Its names are those of `SnapshotMember`.
     """
 
     id: str
@@ -47,7 +48,9 @@ class Cut(Record):
 
 @record
 class SnapshotMember(Record):
-    """One file of a snapshot: path below the staging directory, bytes, SHA-256 in hexadecimal."""
+    """One file of a snapshot: path below the staging directory, as `member_name` writes it, bytes,
+    SHA-256 in hexadecimal.
+    """
 
     path: str
     size: int

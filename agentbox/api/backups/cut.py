@@ -95,9 +95,9 @@ class Cutter:
                 if part is not None:
                     cut.slots[slot] = part
         try:
-            await _in_thread(lambda: self._open_stores(cut))
+            await in_thread(lambda: self._open_stores(cut))
         except BaseException:
-            await _in_thread(cut.close)
+            await in_thread(cut.close)
             raise
         return cut
 
@@ -147,7 +147,7 @@ class Cutter:
         journal = cut.slots.get("events")
         before = [part for slot, part in cut.slots.items() if slot != "events"]
         try:
-            await _in_thread(lambda: _begin_all(list(cut.stores.values()), before, deadline))
+            await in_thread(lambda: _begin_all(list(cut.stores.values()), before, deadline))
         except AdapterError as error:
             if time.monotonic() < deadline:
                 raise
@@ -173,7 +173,7 @@ class Cutter:
         if isinstance(journal, JournalPart):
             cut.epoch = journal.epoch
             journal.last_seq = event.seq
-            await _in_thread(lambda: journal.begin(_left(deadline)))
+            await in_thread(lambda: journal.begin(_left(deadline)))
 
 
 def _begin_all(stores: Sequence[StoreSnapshot], parts: Sequence[SlotCut], deadline: float) -> None:
@@ -190,7 +190,7 @@ def _left(deadline: float) -> float:
     return max(deadline - time.monotonic(), 0.0)
 
 
-async def _in_thread(work: Callable[[], T]) -> T:
+async def in_thread(work: Callable[[], T]) -> T:
     """A thread cannot be cancelled: a call that is cancelled ends when the thread does."""
     running = asyncio.create_task(asyncio.to_thread(work))
     try:

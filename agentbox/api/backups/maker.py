@@ -12,7 +12,7 @@ import apsw
 import structlog
 
 from agentbox.adapters.runtime.slots import Slots
-from agentbox.api.backups.cut import Cutter, OpenCut
+from agentbox.api.backups.cut import Cutter, OpenCut, in_thread
 from agentbox.api.backups.parts import Tree, trees
 from agentbox.api.backups.program import BackupProgram
 from agentbox.api.backups.record import BackupRecord
@@ -127,7 +127,7 @@ class BackupMaker:
         folders = list(trees(self._paths, plan.backup.include))
         cut = await self._cutter.prepare(made.id, made.tag, plan)
         try:
-            await asyncio.to_thread(self._check_room, cut, folders)
+            await in_thread(lambda: self._check_room(cut, folders))
             await self._cutter.take(cut)
         except BaseException:
             await asyncio.to_thread(cut.close)
