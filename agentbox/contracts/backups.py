@@ -48,8 +48,8 @@ class Cut(Record):
 
 @record
 class SnapshotMember(Record):
-    """One file of a snapshot: path below the staging directory, as `member_name` writes it, bytes,
-    SHA-256 in hexadecimal.
+    """One file of a snapshot: path below the staging directory, bytes, SHA-256 in hexadecimal. In
+    the path a backslash is doubled, and a byte that is not UTF-8 is a backslash, x and two digits.
     """
 
     path: str

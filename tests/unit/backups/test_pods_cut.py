@@ -23,12 +23,12 @@ from agentbox.restoring.pods_index import check_and_index
 
 
 async def cut_after(prefix: Path, change: Callable[[Path], object]) -> tuple[Cut, Path]:
-    """Writes two objects, changes `docs/one` by hand, and stages a cut of it all."""
+    """Writes two objects, changes `notes/one` by hand, and stages a cut of it all."""
     paths = Paths(prefix)
     async with open_slots(prefix) as slots:
-        await slots.pods.write("docs/one", b"first", content_type="text/plain")
+        await slots.pods.write("notes/one", b"first", content_type="text/plain")
         await slots.pods.write("kept", b"second")
-        change(paths.slot("pods") / "objects/docs/one")
+        change(paths.slot("pods") / "objects/notes/one")
         cutter = Cutter(paths, slots)
         cut = await cutter.prepare(uuid7(), "", plan_of_slots())
         await cutter.take(cut)
@@ -67,7 +67,7 @@ async def test_a_pod_changed_by_hand_leaves_a_snapshot_that_restores(
     """The staged index agrees with the staged bodies, so that `verify --deep` and a restore accept
     them; what was changed is named."""
     staged, folder = await cut_after(tmp_path / "live", change)
-    assert staged.changed == ("pods/docs/one",)
+    assert staged.changed == ("pods/notes/one",)
     assert staged.counts["pods"] == count
     assert list(content_faults(head_at(1, AT), folder)) == []
     restored = Paths(tmp_path / "restored")
@@ -75,7 +75,7 @@ async def test_a_pod_changed_by_hand_leaves_a_snapshot_that_restores(
     (folder / "state").rename(restored.state)
     assert check_and_index("snapshot", restored) == count
     async with open_slots(restored.prefix) as slots:
-        listed = (await slots.pods.list("docs/", limit=10)).items if count == 2 else ()
+        listed = (await slots.pods.list("notes/", limit=10)).items if count == 2 else ()
         assert [meta.size for meta in listed] == [len(b"edited by hand")] * (count - 1)
         assert (await slots.pods.head("kept")).size == len(b"second")
 
