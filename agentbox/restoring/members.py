@@ -13,7 +13,7 @@ from typing import IO, Final
 
 from agentbox.backup.repository import OpenedMember
 from agentbox.contracts.backups import CUT_FILE, SnapshotMember
-from agentbox.core.files.member_names import member_name
+from agentbox.core.files.member_names import member_name as _head_name
 from agentbox.core.paths import Paths
 from agentbox.restoring.errors import damaged
 
@@ -58,7 +58,7 @@ def unpack(
     for member in members:
         parts = _parts(snapshot, member.path)
         body = _Checked(member)
-        seen.add(member_name(member.path))
+        seen.add(_head_name(member.path))
         if member.path == CUT_FILE and member.kind == "file":
             cut = body.read_all(MAX_CUT)
         elif parts[0] not in roots or member.path.startswith(_SKIPPED):
@@ -146,7 +146,7 @@ def _compare(
         raise damaged(snapshot, member.path, f"has {body.size} bytes, not {member.size}")
     if expected is None:
         return
-    known = expected.get(member_name(member.path))
+    known = expected.get(_head_name(member.path))
     if known is None:
         raise damaged(snapshot, member.path, "is not in the head of the snapshot")
     if (known.size, known.sha256) != (body.size, body.sha256):
