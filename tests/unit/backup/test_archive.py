@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,6 +101,7 @@ def test_names_of_bytes_and_of_backslashes_stay_apart(tmp_path: Path) -> None:
     an agent makes all three, and a restore finds each with its own hash."""
     key, recipient = identity()
     staged = stage(tmp_path)
+    shutil.rmtree(staged / "state")
     names = [b"f\xff", rb"f\xff", rb"f\\xff", "f\u00ff".encode()]
     for number, name in enumerate(names):
         (staged / "branches" / os.fsdecode(name)).write_bytes(b"%d" % number)
