@@ -15,12 +15,13 @@ from agentbox.contracts.generation import StoreState
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 
-# What the operator would miss, by the store's path below the state.
+# What the operator would miss, by the store's path below the state: table and condition. Memory
+# entries that expire may go at any time, so they are not missed.
 _ROWS: Final = {
-    "beads/beads.db": "SELECT count(*) FROM beads",
-    "pods/index.db": "SELECT count(*) FROM objects",
-    "memory/memory.db": "SELECT count(*) FROM entries",
-    "orchestrator/agents.db": "SELECT count(*) FROM agents",
+    "beads/beads.db": ("beads", ""),
+    "pods/index.db": ("objects", ""),
+    "memory/memory.db": ("entries", " WHERE expires_at IS NULL"),
+    "orchestrator/agents.db": ("agents", ""),
 }
 # Made of other data when it is missing, so neither copied nor counted.
 _DERIVED: Final = frozenset({"events/search.db"})
@@ -76,19 +77,18 @@ def _read(path: Path, name: str) -> StoreState:
         with closing(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY)) as connection:
             connection.set_busy_timeout(2000)
             return StoreState(
-                migration=_count(connection, "migrations", "SELECT count(*) FROM migrations"),
-                rows=_count(connection, _ROWS[name].split()[-1], _ROWS[name])
-                if name in _ROWS
-                else None,
+                migration=_count(connection, "migrations"),
+                rows=_count(connection, *_ROWS[name]) if name in _ROWS else None,
             )
     except apsw.Error as error:
         raise AgentboxError(f"cannot read the store {name}: {error}") from error
 
 
-def _count(connection: apsw.Connection, table: str, query: str) -> int:
+def _count(connection: apsw.Connection, table: str, condition: str = "") -> int:
     found = connection.execute("SELECT 1 FROM sqlite_schema WHERE name = ?", (table,)).fetchall()
     if not found:
         return 0
+    query = f"SELECT count(*) FROM {table}{condition}"
     [(count,)] = connection.execute(query).fetchall()
     assert isinstance(count, int)
     return count
@@ -118,7 +118,9 @@ def main(argv: list[str]) -> int:
 
             hold(paths, int(argument))
         elif verb == "unhold":
-            paths.held.unlink(missing_ok=True)
+            from agentbox.api.hold import unhold
+
+            unhold(paths)
         else:
             raise AgentboxError(f"cannot run {verb!r}: no such verb")
     except (AgentboxError, OSError) as error:

@@ -142,11 +142,35 @@ def test_a_good_release_is_confirmed_and_can_be_left(box: Desk, folder: Path) ->
     sentence, hint = refused.error()
     assert "does not read beads/beads.db" in sentence
     assert "--state" in hint
-    assert "1 beads" in hint
+    assert "1 bead and" in hint
     assert box("rollback", "--state", "--yes").code == 0
     assert current(box)["number"] == before["number"]
     assert titles(box) == held
     assert box("run", "--", "echo", "fine").out == "fine\n"
+
+
+def test_one_that_is_left_waits_for_the_operator(box: Desk, folder: Path) -> None:
+    """upgrade.rollback = "never": it stays held, `status` says so and changes nothing, and
+    `rollback` returns to the one that ran before it, with all that was there."""
+    before, held = current(box), titles(box)
+    box.write(f'{QUICK}upgrade.rollback = "never"\n')
+    try:
+        code, said = upgrade(box, make_release(folder / "left", BAD["it loses a bead"][0]))
+        assert code == 6, said
+        assert "was left as it is, held" in said
+        left = current(box)["number"]
+        assert left > before["number"]
+        for _ in range(2):
+            shown = box("--json", "status").json
+            assert f"generation {left} is not good" in shown["held"]
+        assert "is held" in box("bead", "create", "refused").err
+        assert box("rollback").code == 0
+    finally:
+        box.write(QUICK)
+    assert current(box)["number"] == before["number"]
+    assert titles(box) == held
+    assert "held" not in box("--json", "status").json
+    assert generations(box)["generations"][-1]["verdict"] == "bad"
 
 
 @pytest.mark.sampled(2, family="killed upgrades")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from agentbox.host.engines.state import BoxState
 
-
+HINT: Final = "See `agentbox generations`, and ./agentbox.sh doctor for room and permissions."
 BESIDE: Final = "{beside}"
 
 

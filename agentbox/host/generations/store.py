@@ -137,6 +137,12 @@ class GenerationStore:
         return index
 
     def _write(self, rows: list[Generation], current: int, trial: dict[str, Any]) -> None:
+        if current and current not in {row.number for row in rows}:
+            raise AgentboxError(
+                f"cannot record the generations of {self.state.directory.name}: the current one, "
+                f"{current}, would have no record",
+                "Report this as a defect of agentbox; nothing was changed.",
+            )
         index = _Index(current, [asdict(row) for row in rows], trial)
         with wrap_os_errors(f"make {self.directory}"):
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)

@@ -8,9 +8,10 @@ import pytest
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.engines.state import BoxState
 from agentbox.host.generations.pruning import outdated, prune, require_removable
-from agentbox.host.generations.record import BAD, GOOD, SUPERSEDED, Generation
-from agentbox.host.generations.recording import confirm, mark_bad
+from agentbox.host.generations.record import BAD, GOOD, SUPERSEDED, TRIAL, Generation
+from agentbox.host.generations.recording import confirm, mark_bad, start_failed
 from agentbox.host.generations.store import GenerationStore
+from agentbox.host.generations.trial_steps import end_trial
 
 
 @pytest.fixture
@@ -78,3 +79,45 @@ def test_a_damaged_index_is_an_error(store: GenerationStore) -> None:
         store.volumes()
     with pytest.raises(AgentboxError, match="is damaged"):
         store.save(Generation(number=7))
+
+
+def test_the_current_one_always_has_a_record(store: GenerationStore) -> None:
+    """Without it the next start would take the volumes of the first one."""
+    rows = [row for row in store.rows() if row.number != 6]
+    with pytest.raises(AgentboxError, match="would have no record"):
+        store.replace_all(rows, 6, {})
+    assert numbers(store) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("step", "verdict"),
+    [
+        ("prepared", None),
+        ("starting", BAD),
+        ("returning", BAD),
+        ("left", BAD),
+        ("confirmed", GOOD),
+        ("rollback", TRIAL),
+    ],
+)
+def test_a_trial_ends_with_the_box(store: GenerationStore, step: str, verdict: str | None) -> None:
+    """`down`: one that never started has no record, one that was not found good is bad."""
+    store.save(Generation(number=7))
+    store.set_trial({"number": 7, "previous": 6, "step": step})
+    end_trial(store)
+    assert store.trial() == {}
+    assert {row.number: row.verdict for row in store.rows()}.get(7) == verdict
+    assert store.get(6).verdict == GOOD
+
+
+def test_a_start_that_fails_is_bad_and_names_the_way_back(store: GenerationStore) -> None:
+    """One that ran before keeps its verdict; without one that ran there is no way back."""
+    error = AgentboxError("cannot start the box: why\nlog", "Fix it.")
+    store.save(Generation(number=7))
+    assert "rollback" not in start_failed(store.state, 7, error).hint
+    assert (store.get(7).verdict, store.get(7).reason) == (BAD, "cannot start the box: why")
+    store.save(replace(store.get(6), box={"name": "b"}))
+    assert start_failed(store.state, 6, error).hint == (
+        "Fix it. To go back: ./agentbox.sh rollback"
+    )
+    assert store.get(6).verdict == GOOD

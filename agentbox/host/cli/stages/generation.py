@@ -25,6 +25,20 @@ def confirm_start(cli: CliContext, record: BoxRecord) -> None:
     prune(store, model.upgrade.keep_generations)
 
 
+def release_hold(cli: CliContext) -> None:
+    """Ends the hold of a box that is in no trial: an interruption left it. Does nothing for a
+    release without generations. Raises AgentboxError if it cannot be ended.
+    """
+    with cli.client() as client:
+        try:
+            held = client.generation.show().held
+        except AgentboxError:
+            return
+        if held:
+            client.generation.release()
+            cli.out.note("the box was held by an upgrade that has ended: it is released")
+
+
 def _migrations(cli: CliContext) -> dict[str, int]:
     """The migration of each store; empty for a release without that route."""
     with suppress(AgentboxError), cli.client() as client:

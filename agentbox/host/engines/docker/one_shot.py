@@ -10,7 +10,7 @@ from agentbox.core.errors import AgentboxError, ExitCode, describe_exit
 from agentbox.core.paths import Paths
 from agentbox.host.engines.command import failure_text
 from agentbox.host.engines.docker.docker_cli import docker, explain_errors
-from agentbox.host.engines.one_shot import OneShot
+from agentbox.host.engines.one_shot import HINT, OneShot
 from agentbox.plan.names import BRANCHES, STATE
 
 _BOX = Paths()
@@ -74,9 +74,13 @@ def _run(argv: list[str], shot: OneShot, doing: str, stdin: IO[bytes] | None) ->
         )
     except subprocess.TimeoutExpired as error:
         raise AgentboxError(
-            f"cannot {doing}: no end after {shot.seconds:.0f} s", exit_code=ExitCode.ENGINE
+            f"cannot {doing}: it did not end in {shot.seconds:.0f} s",
+            HINT,
+            exit_code=ExitCode.ENGINE,
         ) from error
     if done.returncode != 0:
         output = done.stderr.strip() or done.stdout.strip() or describe_exit(done.returncode)
-        raise AgentboxError(f"cannot {doing}: {failure_text(output)}", exit_code=ExitCode.ENGINE)
+        raise AgentboxError(
+            f"cannot {doing}: {failure_text(output)}", HINT, exit_code=ExitCode.ENGINE
+        )
     return done.stdout
