@@ -3,7 +3,10 @@
 """
 
 import json
+import os
+import stat
 import sys
+import threading
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +14,7 @@ from typing import Any, Final
 
 import apsw
 
+from agentbox.box.supervision.current_boot import lock_state
 from agentbox.contracts.generation import StoreState
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
@@ -25,6 +29,8 @@ _ROWS: Final = {
 }
 # Made of other data when it is missing, so neither copied nor counted.
 _DERIVED: Final = frozenset({"events/search.db"})
+# Verbs that need the state for themselves; copies are removed while the box runs, too.
+_CHANGES: Final = frozenset({"copy", "restore", "hold", "unhold"})
 
 
 def known_migrations() -> dict[str, int]:
@@ -94,15 +100,35 @@ def _count(connection: apsw.Connection, table: str, condition: str = "") -> int:
     return count
 
 
+def _end_with_the_command() -> None:
+    """Ends this program when the command that started it is gone, which closes the pipe at stdin.
+    Every verb may be repeated.
+    """
+    if not stat.S_ISFIFO(os.fstat(0).st_mode):
+        return
+
+    def wait() -> None:
+        while os.read(0, 4096):
+            pass
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
 def main(argv: list[str]) -> int:
     """Verbs: `known`, `numbers`, `copy` and `restore` with a JSON argument, `discard N`, `hold N`,
-    `unhold`. Exits 1 with one sentence on stderr."""
+    `unhold`. Exits 1 with one sentence on stderr, also while the box or another one changes the
+    state."""
     from agentbox.api.store_copies import copy, discard, restore
 
     paths = Paths.for_this_process()
     verb, argument = argv[0], argv[1] if len(argv) > 1 else ""
+    _end_with_the_command()
+    lock = -1
     try:
         result: Any = None
+        if verb in _CHANGES:
+            lock = lock_state(paths)
         if verb == "known":
             result = known_migrations()
         elif verb == "numbers":
@@ -126,6 +152,9 @@ def main(argv: list[str]) -> int:
     except (AgentboxError, OSError) as error:
         print(error, file=sys.stderr)
         return 1
+    finally:
+        if lock >= 0:
+            os.close(lock)
     print(json.dumps(result))
     return 0
 

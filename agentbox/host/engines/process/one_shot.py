@@ -12,7 +12,7 @@ from agentbox.core.files.atomic_text import wrap_os_errors
 from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
 from agentbox.host.engines.command import failure_text
 from agentbox.host.engines.locations import process_root
-from agentbox.host.engines.one_shot import HINT, OneShot
+from agentbox.host.engines.one_shot import HINT, OneShot, stdin_of
 from agentbox.host.engines.process.privilege_drop import become_box_user
 from agentbox.host.engines.process.volumes import make_volume, volume_prefix
 
@@ -27,22 +27,23 @@ def run_once(shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
     python = str(Path(shot.python or sys.prefix) / "bin" / "python")
     current = environment()
     try:
-        done = subprocess.run(
-            [python, "-I", "-m", shot.module, *shot.argv(beside)],
-            cwd=prefix,
-            env={
-                "PATH": current.get("PATH", "/usr/bin:/bin"),
-                "HOME": str(prefix),
-                PREFIX_VARIABLE: str(prefix),
-            },
-            stdin=stdin or subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=shot.seconds,
-            preexec_fn=become_box_user,
-            check=False,
-        )
+        with stdin_of(stdin) as stream:
+            done = subprocess.run(
+                [python, "-I", "-m", shot.module, *shot.argv(beside)],
+                cwd=prefix,
+                env={
+                    "PATH": current.get("PATH", "/usr/bin:/bin"),
+                    "HOME": str(prefix),
+                    PREFIX_VARIABLE: str(prefix),
+                },
+                stdin=stream,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=shot.seconds,
+                preexec_fn=become_box_user,
+                check=False,
+            )
     except FileNotFoundError as error:
         raise AgentboxError(
             f"cannot {doing}: {python} is missing",
