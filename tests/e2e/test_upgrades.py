@@ -142,7 +142,7 @@ def test_a_good_release_is_confirmed_and_can_be_left(box: Desk, folder: Path) ->
     sentence, hint = refused.error()
     assert "does not read beads/beads.db" in sentence
     assert "--state" in hint
-    assert "1 bead and" in hint
+    assert "loses 1 bead," in hint
     assert box("rollback", "--state", "--yes").code == 0
     assert current(box)["number"] == before["number"]
     assert titles(box) == held

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.cli.stages.rollback import choose_target
 from agentbox.host.engines.state import BoxState
 from agentbox.host.generations.pruning import outdated, prune, require_removable
 from agentbox.host.generations.record import BAD, GOOD, SUPERSEDED, TRIAL, Generation
@@ -42,10 +43,13 @@ def test_one_is_good_and_those_before_it_are_superseded(store: GenerationStore) 
 
 
 def test_the_newest_the_pinned_and_the_running_one_are_kept(store: GenerationStore) -> None:
-    """The others go with their folders."""
+    """The others go with their folders and their copies."""
+    store.save(replace(store.get(3), copies=[{"name": "beads/beads.db"}]))
+    discarded: list[Generation] = []
     store.save(replace(store.get(1), pinned=True))
     store.save(store.get(2), current=True)
-    assert prune(store, 2) == [3, 4]
+    assert prune(store, 2, discarded.append) == [3, 4]
+    assert [row.number for row in discarded] == [3]
     assert numbers(store) == [1, 2, 5, 6]
     assert not store.folder(3).exists()
 
@@ -121,3 +125,19 @@ def test_a_start_that_fails_is_bad_and_names_the_way_back(store: GenerationStore
         "Fix it. To go back: ./agentbox.sh rollback"
     )
     assert store.get(6).verdict == GOOD
+
+
+def test_each_engine_has_volumes_of_its_own(store: GenerationStore) -> None:
+    """A box that goes from one engine to another and back continues with the data of each; the
+    generation that says which they are is kept."""
+    restored = {"state": "state-g7"}
+    store.save(Generation(number=7, engine="docker", volumes=restored), current=True)
+    store.save(Generation(number=8, engine="process"), current=True)
+    assert store.volumes("process") == {}
+    assert store.volumes("docker") == restored
+    for number in (9, 10, 11):
+        store.save(Generation(number=number, engine="process", box={"name": "b"}), current=True)
+    assert 7 not in [row.number for row in outdated(store, 1)]
+    with pytest.raises(AgentboxError, match="it ran with docker"):
+        choose_target(store, 7, running=True)
+    assert choose_target(store, None, running=True)[0].number != 7

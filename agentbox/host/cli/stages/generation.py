@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.stages.going_back import discard_copies
 from agentbox.host.engines.state import BoxRecord
 from agentbox.host.generations.pruning import prune
 from agentbox.host.generations.record import GOOD, TRIAL
@@ -22,7 +24,7 @@ def confirm_start(cli: CliContext, record: BoxRecord) -> None:
     confirm(store, current.number, _migrations(cli))
     model = cli.load_manifest().effective
     assert model is not None
-    prune(store, model.upgrade.keep_generations)
+    prune(store, model.upgrade.keep_generations, partial(discard_copies, cli))
 
 
 def release_hold(cli: CliContext) -> None:

@@ -98,6 +98,17 @@ def stores_of(
     return BoxStores(engine, cli.state(), cli.manifest_info.name, generation, runner, other)
 
 
+def discard_copies(cli: CliContext, generation: Generation) -> None:
+    """Removes the rollback copies of a generation that is forgotten. What cannot be removed is said
+    and stays: it costs room only."""
+    current = GenerationStore(cli.state()).current_of(generation.engine) or generation
+    engine = engine_by_name(generation.engine)
+    try:
+        stores_of(cli, engine, generation, current, generation).discard(generation.number)
+    except AgentboxError as error:
+        cli.out.note(error.message)
+
+
 def put_back(store: GenerationStore, stores: BoxStores, number: int) -> None:
     """Renames the copies of a generation into place, once: its record forgets them then."""
     row = store.get(number)

@@ -66,7 +66,10 @@ def choose_target(
         earlier = [
             row
             for row in store.rows()
-            if row.number < current.number and row.verdict != BAD and row.box
+            if row.number < current.number
+            and row.engine == current.engine
+            and row.verdict != BAD
+            and row.box
         ]
         if not earlier:
             raise AgentboxError(
@@ -75,6 +78,13 @@ def choose_target(
                 exit_code=ExitCode.USAGE,
             )
         target = earlier[-1]
+    if target.engine != current.engine:
+        raise AgentboxError(
+            f"cannot go back to generation {target.number}: it ran with {target.engine}, which has "
+            f"data of its own; the present one is of {current.engine}",
+            f"Run ./agentbox.sh down, then ./agentbox.sh up --engine {target.engine}.",
+            exit_code=ExitCode.USAGE,
+        )
     if target.number == current.number and running:
         raise AgentboxError(
             f"cannot go back to generation {target.number}: it is the one that runs",

@@ -8,12 +8,13 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
-from agentbox.host.cli.stages.going_back import require_startable, stores_of
+from agentbox.host.cli.stages.going_back import discard_copies, require_startable, stores_of
 from agentbox.host.cli.stages.trial_checks import TrialFailed, check_generation
 from agentbox.host.cli.stages.trial_end import go_back, release
 from agentbox.host.engines.base import Engine, StartSpec
@@ -102,7 +103,7 @@ def upgrade(
             exit_code=ExitCode.ENGINE,
         ) from failed
     release(cli, record, new.number, migrations)
-    prune(store, table.keep_generations)
+    prune(store, table.keep_generations, partial(discard_copies, cli))
     return store.get(new.number)
 
 
