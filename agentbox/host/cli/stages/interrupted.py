@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import ExitStack
 from typing import Any
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
-from agentbox.host.generations.store import GenerationStore
-from agentbox.host.generations.trial_steps import LEFT
 
 
 def finish_interrupted(cli: CliContext) -> None:
@@ -32,9 +31,24 @@ def finish_interrupted(cli: CliContext) -> None:
 
 def left_trial(cli: CliContext) -> dict[str, Any]:
     """The trial of a generation that was left as it is, held; empty if there is none."""
-    trial = _trial(cli)
+    if not (trial := _trial(cli)):
+        return {}
+    from agentbox.host.generations.trial_steps import LEFT
+
     return trial if trial.get("step") == LEFT else {}
 
 
 def _trial(cli: CliContext) -> dict[str, Any]:
+    """The store is imported only for what is unusual: `status` is typed often."""
+    index = cli.state().directory / "generations" / "index.json"
+    if not index.exists():
+        return {}
+    try:
+        document = json.loads(index.read_bytes())
+    except (OSError, ValueError):
+        document = None
+    if isinstance(document, dict) and document.get("trial", {}) == {}:
+        return {}
+    from agentbox.host.generations.store import GenerationStore
+
     return GenerationStore(cli.state()).trial()

@@ -20,7 +20,6 @@ from agentbox.host.engines.readiness import (
 )
 from agentbox.host.engines.readiness import suggested_fix as remedy
 from agentbox.host.engines.registry import engine_by_name
-from agentbox.host.generations.trial_steps import describe_left
 
 if TYPE_CHECKING:
     from agentbox.host.engines.base import BoxStatus, Engine
@@ -157,11 +156,13 @@ def _fetch_activity(cli: CliContext) -> dict[str, Any]:
 def _describe_hold(cli: CliContext) -> dict[str, Any]:
     """Why writes are refused; empty if they are not."""
     if trial := left_trial(cli):
+        from agentbox.host.generations.trial_steps import describe_left
+
         advice = "./agentbox.sh rollback goes back, ./agentbox.sh up keeps it"
         return {"held": f"{describe_left(trial)}; {advice}"}
     try:
         with cli.client() as client:
-            held = client.generation.show().held
+            held = client.call("show_generation")["held"]
     except AgentboxError:
         return {}
     return {"held": "by an upgrade that has ended; ./agentbox.sh up releases it"} if held else {}
