@@ -5,8 +5,10 @@ and a command that is killed at any step is finished by the next one.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -250,6 +252,18 @@ def test_an_unchanged_box_is_left_alone(box: Desk) -> None:
     box.up(*UP)
     assert box.status()["boot_id"] == boot
     assert len(generations(box)["generations"]) == rows
+
+
+def test_a_box_that_does_not_run_is_not_upgraded(box: Desk) -> None:
+    """What was killed would be old and new at once; `up` starts it, and no record is lost."""
+    before = generations(box)
+    os.kill(box_record(box)["pid"], signal.SIGKILL)
+    refused = box("upgrade")
+    assert refused.code == 1
+    assert "it does not run" in refused.error()[0]
+    assert generations(box) == before
+    box.up(*UP)
+    assert current(box)["number"] == before["current"]
 
 
 def box_record(box: Desk) -> dict[str, Any]:
