@@ -149,6 +149,7 @@ def test_a_good_release_is_confirmed_and_can_be_left(box: Desk, folder: Path) ->
     assert current(box)["number"] == before["number"]
     assert titles(box) == held
     assert box("run", "--", "echo", "fine").out == "fine\n"
+    forget(box, after["number"])
 
 
 def test_one_that_is_left_waits_for_the_operator(box: Desk, folder: Path) -> None:
@@ -197,6 +198,7 @@ def test_a_killed_upgrade_is_finished_by_the_next_command(
     if step == "confirmed":
         assert row["verdict"] == "good"
         assert box("rollback", str(before["number"])).code == 0
+        forget(box, row["number"])
 
 
 def test_refusals_are_named(box: Desk) -> None:
@@ -264,6 +266,11 @@ def test_a_box_that_does_not_run_is_not_upgraded(box: Desk) -> None:
     assert generations(box) == before
     box.up(*UP)
     assert current(box)["number"] == before["current"]
+
+
+def forget(box: Desk, number: int) -> None:
+    """A generation whose release goes with its test: none goes back to it."""
+    assert box("generations", "prune", str(number)).code == 0
 
 
 def box_record(box: Desk) -> dict[str, Any]:

@@ -55,7 +55,7 @@ def run_once(shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
         volume = f"{shot.name}-{shot.beside.get(STATE, STATE)}"
         mounts += ["--mount", f"type=volume,source={volume},target={_BESIDE},readonly"]
     remove_leftover(shot.container)
-    argv = ["docker", "run", "--rm", "--interactive", "--name", shot.container]
+    argv = ["docker", "run", "--rm", "--pull", "never", "--interactive", "--name", shot.container]
     for key, value in (
         ("com.docker.compose.project", shot.name),  # `down` and `uninstall` find it by these
         ("com.docker.compose.project.working_dir", str(shot.state.compose_dir.resolve())),
