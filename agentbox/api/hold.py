@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from agentbox.contracts.routes.route import Route
-from agentbox.core.files.atomic import read_json
+from agentbox.core.files.atomic import read_json, sync_directory
 from agentbox.core.generation_errors import Held
 from agentbox.core.paths import Paths
 
@@ -52,7 +52,7 @@ class Hold:
 
     def release(self) -> None:
         """Ends the hold, on disk first. Blocks. Raises OSError."""
-        self._path.unlink(missing_ok=True)
+        _remove(self._path)
         self.held = False
 
     def notify(self) -> None:
@@ -68,6 +68,19 @@ def hold(paths: Paths, generation: int) -> None:
     """Makes the next start of the box a held one. Raises OSError."""
     paths.held.parent.mkdir(parents=True, exist_ok=True)
     paths.held.write_text(json.dumps({"generation": generation}) + "\n")
+    sync_directory(paths.held.parent)
+
+
+def unhold(paths: Paths) -> None:
+    """Ends the hold of a box that is down. Raises OSError."""
+    _remove(paths.held)
+
+
+def _remove(path: Path) -> None:
+    """After a power cut it is still gone."""
+    path.unlink(missing_ok=True)
+    if path.parent.is_dir():
+        sync_directory(path.parent)
 
 
 def _number(path: Path) -> int:

@@ -16,6 +16,7 @@ from agentbox.core.paths import Paths
 _FICLONE: Final = 0x40049409  # linux/fs.h: share the blocks of another file
 _SPARE: Final = 64 << 20  # bytes that stay free for the box itself
 _SIDE_FILES: Final = ("-wal", "-shm")  # of SQLite in WAL mode
+_MARKER: Final = "restoring"  # beside the copies: some of them may be in place
 
 
 def copies_folder(paths: Paths, generation: int) -> Path:
@@ -53,18 +54,22 @@ def copy(paths: Paths, generation: int, stores: Sequence[str]) -> list[dict[str,
 
 
 def restore(paths: Paths, generation: int, copies: Sequence[Mapping[str, Any]]) -> None:
-    """Renames the copies into place. A call that was interrupted is finished by the next one: what
-    was renamed is in place. Raises AgentboxError for a copy that is not what was made, before
-    anything changes.
+    """Renames the copies into place. A call that was interrupted is finished by the next one: its
+    marker says that what is missing is in place. Raises AgentboxError for a copy that is not what
+    was made, before anything changes.
     """
     folder, waiting = copies_folder(paths, generation), []
+    marker = folder / _MARKER
+    begun = marker.exists()
     for row in copies:
         source, target = folder / row["name"], paths.state / row["name"]
-        found = source if source.exists() else target
-        if not found.exists() or (found is source and file_sha256(source) != row["sha256"]):
-            raise AgentboxError(f"cannot restore {row['name']}: its copy is damaged or missing")
-        if found is source:
+        if source.exists() and file_sha256(source) == row["sha256"]:
             waiting.append((source, target))
+        elif source.exists() or not (begun and target.exists()):
+            raise AgentboxError(f"cannot restore {row['name']}: its copy is damaged or missing")
+    if waiting and not begun:
+        marker.touch()
+        _sync(folder)
     kept = {row["name"] for row in copies}
     for source, target in waiting:
         for suffix in _SIDE_FILES:

@@ -9,7 +9,7 @@ from agentbox.core.records.wire import Record, record
 @record
 class StoreState(Record):
     """One store: `migration` is the number of the last one applied, `rows` the number of its rows:
-    beads, objects, entries or agents; null for a store of other things.
+    beads, objects, entries without an expiry, or agents; null for a store of other things.
     """
 
     migration: int

@@ -5,8 +5,10 @@ and a command that is killed at any step is finished by the next one.
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import signal
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -142,11 +144,36 @@ def test_a_good_release_is_confirmed_and_can_be_left(box: Desk, folder: Path) ->
     sentence, hint = refused.error()
     assert "does not read beads/beads.db" in sentence
     assert "--state" in hint
-    assert "1 beads" in hint
+    assert "loses 1 bead," in hint
     assert box("rollback", "--state", "--yes").code == 0
     assert current(box)["number"] == before["number"]
     assert titles(box) == held
     assert box("run", "--", "echo", "fine").out == "fine\n"
+    forget(box, after["number"])
+
+
+def test_one_that_is_left_waits_for_the_operator(box: Desk, folder: Path) -> None:
+    """upgrade.rollback = "never": it stays held, `status` says so and changes nothing, and
+    `rollback` returns to the one that ran before it, with all that was there."""
+    before, held = current(box), titles(box)
+    box.write(f'{QUICK}upgrade.rollback = "never"\n')
+    try:
+        code, said = upgrade(box, make_release(folder / "left", BAD["it loses a bead"][0]))
+        assert code == 6, said
+        assert "was left as it is, held" in said
+        left = current(box)["number"]
+        assert left > before["number"]
+        for _ in range(2):
+            shown = box("--json", "status").json
+            assert f"generation {left} is not good" in shown["held"]
+        assert "is held" in box("bead", "create", "refused").err
+        assert box("rollback").code == 0
+    finally:
+        box.write(QUICK)
+    assert current(box)["number"] == before["number"]
+    assert titles(box) == held
+    assert "held" not in box("--json", "status").json
+    assert generations(box)["generations"][-1]["verdict"] == "bad"
 
 
 @pytest.mark.sampled(2, family="killed upgrades")
@@ -171,6 +198,7 @@ def test_a_killed_upgrade_is_finished_by_the_next_command(
     if step == "confirmed":
         assert row["verdict"] == "good"
         assert box("rollback", str(before["number"])).code == 0
+        forget(box, row["number"])
 
 
 def test_refusals_are_named(box: Desk) -> None:
@@ -226,6 +254,23 @@ def test_an_unchanged_box_is_left_alone(box: Desk) -> None:
     box.up(*UP)
     assert box.status()["boot_id"] == boot
     assert len(generations(box)["generations"]) == rows
+
+
+def test_a_box_that_does_not_run_is_not_upgraded(box: Desk) -> None:
+    """What was killed would be old and new at once; `up` starts it, and no record is lost."""
+    before = generations(box)
+    os.kill(box_record(box)["pid"], signal.SIGKILL)
+    refused = box("upgrade")
+    assert refused.code == 1
+    assert "it does not run" in refused.error()[0]
+    assert generations(box) == before
+    box.up(*UP)
+    assert current(box)["number"] == before["current"]
+
+
+def forget(box: Desk, number: int) -> None:
+    """A generation whose release goes with its test: none goes back to it."""
+    assert box("generations", "prune", str(number)).code == 0
 
 
 def box_record(box: Desk) -> dict[str, Any]:

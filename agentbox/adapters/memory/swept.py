@@ -42,6 +42,7 @@ class SweptMemory(Adapter, Generic[D]):
         await self._db.close()
 
     async def _sweep(self) -> None:
+        await self.deps.may_send()  # a held box removes nothing
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             with suppress(AdapterError):  # reported by health; the next round retries

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import IO, TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from agentbox.host.engines.state import BoxState
 
-
+HINT: Final = "See `agentbox generations`, and ./agentbox.sh doctor for room and permissions."
 BESIDE: Final = "{beside}"
 
 
@@ -32,6 +34,27 @@ class OneShot:
     beside: Mapping[str, str] | None = None
     seconds: float = 600.0
 
+    @property
+    def container(self) -> str:
+        """The name of its container: one at a time."""
+        return f"{self.name}-once"
+
     def argv(self, beside: str) -> list[str]:
         """The arguments, with the path of the other state folder."""
         return [beside if word == BESIDE else word for word in self.arguments]
+
+
+@contextmanager
+def stdin_of(given: IO[bytes] | None) -> Iterator[IO[bytes]]:
+    """What the program reads: `given`, else a pipe without data that ends with this command, by
+    which the program knows that nobody waits for it.
+    """
+    if given is not None:
+        yield given
+        return
+    reader, writer = os.pipe()
+    try:
+        with os.fdopen(reader, "rb") as stream:
+            yield stream
+    finally:
+        os.close(writer)

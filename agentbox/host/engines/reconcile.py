@@ -10,7 +10,7 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.engines.base import BoxStatus, Engine, StartSpec
 from agentbox.host.engines.shutdown_outcome import last_shutdown
 from agentbox.host.engines.state import BoxRecord
-from agentbox.host.generations.recording import amend, begin, started
+from agentbox.host.generations.recording import amend, begin, start_failed, started
 from agentbox.plan.drift import find_drift
 
 ActionKind = Literal["nothing", "apply", "boot", "start", "recreate"]
@@ -119,7 +119,10 @@ def _perform(
         recreate = action.kind == "recreate"
         ended = _stop_running(engine, start, last)
         generation = begin(engine, start)
-        record = engine.start(replace(start, recreate=recreate))
+        try:
+            record = engine.start(replace(start, recreate=recreate))
+        except AgentboxError as error:
+            raise start_failed(start.state, generation.number, error) from error
         record = started(engine, start, generation.number, record)
         return record, f"recreated ({action.reason}){ended}" if recreate else "started"
     if action.kind == "apply":

@@ -4,18 +4,23 @@ know a volume. Images go with `old_images`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.generations.record import Generation
 from agentbox.host.generations.store import GenerationStore
 from agentbox.plan.names import BRANCHES, STATE
 
 
-def prune(store: GenerationStore, keep: int) -> list[int]:
-    """Forgets the generations beyond the newest `keep`; returns their numbers."""
-    removed = [row.number for row in outdated(store, keep)]
-    for number in removed:
-        store.remove(number)
-    return removed
+def prune(store: GenerationStore, keep: int, discard: Callable[[Generation], None]) -> list[int]:
+    """Forgets the generations beyond the newest `keep`; returns their numbers. `discard` removes
+    the rollback copies of one."""
+    removed = outdated(store, keep)
+    for row in removed:
+        if row.copies:
+            discard(row)
+        store.remove(row.number)
+    return [row.number for row in removed]
 
 
 def outdated(store: GenerationStore, keep: int) -> list[Generation]:
@@ -26,6 +31,7 @@ def outdated(store: GenerationStore, keep: int) -> list[Generation]:
     kept = {row.number for row in rows[-keep:]} | {row.number for row in rows if row.pinned}
     if current is not None:
         kept.add(current.number)
+    kept |= {last.number for row in rows if (last := store.current_of(row.engine)) is not None}
     trial = store.trial()
     kept |= {int(trial[name]) for name in ("number", "previous") if trial.get(name)}
     for row in reversed(rows):
@@ -36,9 +42,9 @@ def outdated(store: GenerationStore, keep: int) -> list[Generation]:
     return [row for row in rows if row.number not in kept]
 
 
-def volumes_of(rows: list[Generation]) -> set[str]:
-    """The volumes of state and branches that they use."""
-    return {row.volume(name) for row in rows for name in (STATE, BRANCHES)}
+def volumes_of(rows: list[Generation]) -> set[tuple[str, str]]:
+    """The volumes of state and branches that they use, by engine."""
+    return {(row.engine, row.volume(name)) for row in rows for name in (STATE, BRANCHES)}
 
 
 def require_removable(store: GenerationStore, number: int) -> Generation:

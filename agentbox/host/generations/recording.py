@@ -11,10 +11,11 @@ from typing import Final
 
 from agentbox import __version__
 from agentbox.core.canonical import canonical_json, digest
+from agentbox.core.errors import AgentboxError
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
 from agentbox.core.paths import environment
 from agentbox.host.engines.base import Engine, StartSpec
-from agentbox.host.engines.state import BoxRecord
+from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.host.generations.record import BAD, GOOD, TRIAL, Generation
 from agentbox.host.generations.store import FILES, LOCK, MANIFEST, PLAN, GenerationStore
 
@@ -39,7 +40,7 @@ def begin(engine: Engine, start: StartSpec) -> Generation:
         verdict = TRIAL if current.verdict == BAD else current.verdict
         generation = replace(current, verdict=verdict)
     elif last is not None and last.key == described.key and not last.box:
-        generation = last
+        generation = replace(last, verdict=TRIAL, reason="", log=[])
     else:
         generation = replace(described, number=store.next_number(), by=invoker(), at=now())
     _write_inputs(store, generation.number, start)
@@ -67,7 +68,10 @@ def amend(engine: Engine, start: StartSpec, record: BoxRecord, last: BoxRecord) 
     described = describe(engine, start)
     kept = {
         name: getattr(current, name)
-        for name in ("number", "by", "at", "verdict", "pinned", "copies", "migrations", "snapshot")
+        for name in (
+            *("number", "by", "at", "verdict", "pinned"),
+            *("copies", "noted", "migrations", "snapshot"),
+        )
     }
     _write_inputs(store, current.number, start)
     engine.store_files(start, store.folder(current.number) / FILES)
@@ -91,6 +95,18 @@ def mark_bad(store: GenerationStore, number: int, reason: str, lines: list[str])
     """Marks a generation bad, with the reason and the last lines of its log."""
     generation = store.get(number)
     store.save(replace(generation, verdict=BAD, reason=reason, log=lines[-_LOG_LINES:]))
+
+
+def start_failed(state: BoxState, number: int, error: AgentboxError) -> AgentboxError:
+    """Marks a generation whose container could not be made as bad, and names the way back if there
+    is one; one that ran before keeps its verdict. Returns the error to raise."""
+    store = GenerationStore(state)
+    if not (generation := store.get(number)).box and generation.verdict == TRIAL:
+        mark_bad(store, number, error.message.partition("\n")[0], [])
+    if not any(row.verdict == GOOD and row.box for row in store.rows()):
+        return error
+    hint = f"{error.hint} To go back: ./agentbox.sh rollback".lstrip()
+    return AgentboxError(error.message, hint, exit_code=error.exit_code)
 
 
 def now() -> str:

@@ -26,6 +26,7 @@ class _Index:
     current: int = 0
     generations: list[dict[str, Any]] = field(default_factory=list)
     trial: dict[str, Any] = field(default_factory=dict)
+    engines: dict[str, int] = field(default_factory=dict)  # what each engine started last
 
 
 class GenerationStore:
@@ -62,9 +63,16 @@ class GenerationStore:
         number = self._read().current
         return next((row for row in self.rows() if row.number == number), None)
 
-    def volumes(self) -> Mapping[str, str]:
-        """The volumes of the current generation that are not today's names."""
-        current = self.current()
+    def current_of(self, engine: str) -> Generation | None:
+        """The generation that an engine started last: each engine has data of its own."""
+        index = self._read()
+        number = index.engines.get(engine, index.current)
+        rows = (row for row in self.rows() if row.number == number and row.engine == engine)
+        return next(rows, None)
+
+    def volumes(self, engine: str = "") -> Mapping[str, str]:
+        """The volumes that are not today's names, of the current generation or of that engine's."""
+        current = self.current_of(engine) if engine else self.current()
         return current.volumes if current is not None else {}
 
     def folder(self, number: int) -> Path:
@@ -137,7 +145,15 @@ class GenerationStore:
         return index
 
     def _write(self, rows: list[Generation], current: int, trial: dict[str, Any]) -> None:
-        index = _Index(current, [asdict(row) for row in rows], trial)
+        if current and current not in {row.number for row in rows}:
+            raise AgentboxError(
+                f"cannot record the generations of {self.state.directory.name}: the current one, "
+                f"{current}, would have no record",
+                "Report this as a defect of agentbox; nothing was changed.",
+            )
+        engines = {row.engine: row.number for row in rows if row.number == current}
+        engines = {**self._read().engines, **engines}
+        index = _Index(current, [asdict(row) for row in rows], trial, engines)
         with wrap_os_errors(f"make {self.directory}"):
             self.directory.mkdir(parents=True, exist_ok=True, mode=0o700)
         write_atomically(self.directory / _INDEX, json.dumps(asdict(index), indent=1) + "\n")

@@ -17,14 +17,22 @@ _MODULE: Final = "agentbox.api.stores"
 
 class BoxStores:
     """Runs verbs of `agentbox.api.stores` with the release of `runner` on the volumes of
-    `generation`. Raises AgentboxError: exit 6, and 3 where there is too little room.
+    `generation`. What a return needs is done by the release of `other` where that fails: the image
+    of one of them may be gone or broken. Raises AgentboxError: exit 6, and 3 where there is too
+    little room.
     """
 
     def __init__(
-        self, engine: Engine, state: BoxState, name: str, generation: Generation, runner: Generation
+        self,
+        engine: Engine,
+        state: BoxState,
+        name: str,
+        generation: Generation,
+        runner: Generation,
+        other: Generation | None = None,
     ) -> None:
         self._engine, self._state, self._name = engine, state, name
-        self._generation, self._runner = generation, runner
+        self._generation, self._runner, self._other = generation, runner, other
 
     def known(self) -> dict[str, int]:
         """The newest migration of each store that the release has."""
@@ -53,26 +61,38 @@ class BoxStores:
     def restore(self, number: int, copies: Sequence[Mapping[str, Any]]) -> None:
         """Renames the copies into place; may be repeated."""
         argument = json.dumps({"generation": number, "copies": list(copies)})
-        self._run("restore", argument, doing="put the stores back")
+        self._return("restore", argument, doing="put the stores back")
 
     def discard(self, number: int) -> None:
-        self._run("discard", str(number), doing="remove the copies of the stores")
+        self._return("discard", str(number), doing="remove the copies of the stores")
 
     def hold(self, number: int) -> None:
         """Makes the next start a held one."""
         self._run("hold", str(number), doing="hold the start")
 
     def unhold(self) -> None:
-        self._run("unhold", doing="end the hold")
+        self._return("unhold", doing="end the hold")
 
-    def _run(self, verb: str, *arguments: str, doing: str) -> Any:
+    def _return(self, verb: str, *arguments: str, doing: str) -> None:
+        try:
+            self._run(verb, *arguments, doing=doing)
+        except AgentboxError as error:
+            if self._other is None:
+                raise
+            try:
+                self._run(verb, *arguments, doing=doing, runner=self._other)
+            except AgentboxError:
+                raise error from None
+
+    def _run(self, verb: str, *arguments: str, doing: str, runner: Generation | None = None) -> Any:
+        runner = runner or self._runner
         shot = OneShot(
             name=self._name,
             state=self._state,
             module=_MODULE,
             arguments=(verb, *arguments),
-            image=self._runner.image_id or self._runner.image_ref,
-            python=self._runner.python,
+            image=runner.image_id or runner.image_ref,
+            python=runner.python,
             volumes=self._generation.volumes,
         )
         return json.loads(self._engine.run_once(shot, doing))

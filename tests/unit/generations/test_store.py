@@ -6,11 +6,13 @@ from pathlib import Path
 import pytest
 
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.host.cli.stages.rollback import choose_target
 from agentbox.host.engines.state import BoxState
 from agentbox.host.generations.pruning import outdated, prune, require_removable
-from agentbox.host.generations.record import BAD, GOOD, SUPERSEDED, Generation
-from agentbox.host.generations.recording import confirm, mark_bad
+from agentbox.host.generations.record import BAD, GOOD, SUPERSEDED, TRIAL, Generation
+from agentbox.host.generations.recording import confirm, mark_bad, start_failed
 from agentbox.host.generations.store import GenerationStore
+from agentbox.host.generations.trial_steps import end_trial
 
 
 @pytest.fixture
@@ -41,10 +43,13 @@ def test_one_is_good_and_those_before_it_are_superseded(store: GenerationStore) 
 
 
 def test_the_newest_the_pinned_and_the_running_one_are_kept(store: GenerationStore) -> None:
-    """The others go with their folders."""
+    """The others go with their folders and their copies."""
+    store.save(replace(store.get(3), copies=[{"name": "beads/beads.db"}]))
+    discarded: list[Generation] = []
     store.save(replace(store.get(1), pinned=True))
     store.save(store.get(2), current=True)
-    assert prune(store, 2) == [3, 4]
+    assert prune(store, 2, discarded.append) == [3, 4]
+    assert [row.number for row in discarded] == [3]
     assert numbers(store) == [1, 2, 5, 6]
     assert not store.folder(3).exists()
 
@@ -78,3 +83,61 @@ def test_a_damaged_index_is_an_error(store: GenerationStore) -> None:
         store.volumes()
     with pytest.raises(AgentboxError, match="is damaged"):
         store.save(Generation(number=7))
+
+
+def test_the_current_one_always_has_a_record(store: GenerationStore) -> None:
+    """Without it the next start would take the volumes of the first one."""
+    rows = [row for row in store.rows() if row.number != 6]
+    with pytest.raises(AgentboxError, match="would have no record"):
+        store.replace_all(rows, 6, {})
+    assert numbers(store) == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize(
+    ("step", "verdict"),
+    [
+        ("prepared", None),
+        ("starting", BAD),
+        ("returning", BAD),
+        ("left", BAD),
+        ("confirmed", GOOD),
+        ("rollback", TRIAL),
+    ],
+)
+def test_a_trial_ends_with_the_box(store: GenerationStore, step: str, verdict: str | None) -> None:
+    """`down`: one that never started has no record, one that was not found good is bad."""
+    store.save(Generation(number=7))
+    store.set_trial({"number": 7, "previous": 6, "step": step})
+    end_trial(store)
+    assert store.trial() == {}
+    assert {row.number: row.verdict for row in store.rows()}.get(7) == verdict
+    assert store.get(6).verdict == GOOD
+
+
+def test_a_start_that_fails_is_bad_and_names_the_way_back(store: GenerationStore) -> None:
+    """One that ran before keeps its verdict; without one that ran there is no way back."""
+    error = AgentboxError("cannot start the box: why\nlog", "Fix it.")
+    store.save(Generation(number=7))
+    assert "rollback" not in start_failed(store.state, 7, error).hint
+    assert (store.get(7).verdict, store.get(7).reason) == (BAD, "cannot start the box: why")
+    store.save(replace(store.get(6), box={"name": "b"}))
+    assert start_failed(store.state, 6, error).hint == (
+        "Fix it. To go back: ./agentbox.sh rollback"
+    )
+    assert store.get(6).verdict == GOOD
+
+
+def test_each_engine_has_volumes_of_its_own(store: GenerationStore) -> None:
+    """A box that goes from one engine to another and back continues with the data of each; the
+    generation that says which they are is kept."""
+    restored = {"state": "state-g7"}
+    store.save(Generation(number=7, engine="docker", volumes=restored), current=True)
+    store.save(Generation(number=8, engine="process"), current=True)
+    assert store.volumes("process") == {}
+    assert store.volumes("docker") == restored
+    for number in (9, 10, 11):
+        store.save(Generation(number=number, engine="process", box={"name": "b"}), current=True)
+    assert 7 not in [row.number for row in outdated(store, 1)]
+    with pytest.raises(AgentboxError, match="it ran with docker"):
+        choose_target(store, 7, running=True)
+    assert choose_target(store, None, running=True)[0].number != 7

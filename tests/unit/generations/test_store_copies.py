@@ -21,7 +21,7 @@ def paths(tmp_path: Path) -> Paths:
     made = Paths(tmp_path)
     for name in STORES:
         (made.state / name).parent.mkdir(parents=True)
-        run(made, name, f"CREATE TABLE {_TABLES[name]} (x)")
+        run(made, name, f"CREATE TABLE {_TABLES[name]} (x, expires_at)")
         run(made, name, "CREATE TABLE migrations (number INTEGER)")
         add(made, name)
     (made.state / "stores").mkdir()
@@ -36,7 +36,7 @@ def run(paths: Paths, name: str, statement: str) -> None:
 
 
 def add(paths: Paths, name: str) -> None:
-    run(paths, name, f"INSERT INTO {_TABLES[name]} VALUES (1)")
+    run(paths, name, f"INSERT INTO {_TABLES[name]} VALUES (1, NULL)")
 
 
 def rows(paths: Paths) -> list[int | None]:
@@ -56,11 +56,20 @@ def test_what_was_copied_comes_back(paths: Paths) -> None:
     assert not (paths.state / "beads/beads.db-wal").exists()
 
 
+def test_entries_that_expire_are_not_counted(paths: Paths) -> None:
+    """They may go between two looks, and nobody lost them."""
+    run(paths, STORES[1], "INSERT INTO entries VALUES (2, 1)")
+    run(paths, STORES[1], "INSERT INTO entries VALUES (3, 99999999999999)")
+    assert rows(paths) == [1, 1]
+
+
 def test_a_restore_that_was_interrupted_is_finished(paths: Paths) -> None:
-    """The first store is in place already, as after a kill between two renames."""
+    """The first store is in place already, as after a kill between two renames: the marker of that
+    call says so."""
     made = copy(paths, 3, STORES)
     for name in STORES:
         add(paths, name)
+    (copies_folder(paths, 3) / "restoring").touch()
     (copies_folder(paths, 3) / STORES[0]).rename(paths.state / STORES[0])
     restore(paths, 3, made)
     restore(paths, 3, made)
@@ -77,6 +86,19 @@ def test_a_damaged_copy_changes_nothing(paths: Paths) -> None:
     with pytest.raises(AgentboxError, match=r"memory\.db"):
         restore(paths, 3, made)
     assert rows(paths) == [2, 2]
+
+
+def test_copies_that_are_gone_are_not_taken_for_restored(paths: Paths) -> None:
+    """Without the marker of a call that was interrupted, a missing copy is an error."""
+    made = copy(paths, 3, STORES)
+    add(paths, STORES[0])
+    (copies_folder(paths, 3) / STORES[0]).unlink()
+    with pytest.raises(AgentboxError, match="damaged or missing"):
+        restore(paths, 3, made)
+    discard(paths, 3)
+    with pytest.raises(AgentboxError, match="damaged or missing"):
+        restore(paths, 3, made)
+    assert rows(paths) == [2, 1]
 
 
 def test_room_is_asked_first(paths: Paths) -> None:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from functools import partial
 
 from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.stages.going_back import discard_copies
 from agentbox.host.engines.state import BoxRecord
 from agentbox.host.generations.pruning import prune
 from agentbox.host.generations.record import GOOD, TRIAL
@@ -22,7 +24,21 @@ def confirm_start(cli: CliContext, record: BoxRecord) -> None:
     confirm(store, current.number, _migrations(cli))
     model = cli.load_manifest().effective
     assert model is not None
-    prune(store, model.upgrade.keep_generations)
+    prune(store, model.upgrade.keep_generations, partial(discard_copies, cli))
+
+
+def release_hold(cli: CliContext) -> None:
+    """Ends the hold of a box that is in no trial: an interruption left it. Does nothing for a
+    release without generations. Raises AgentboxError if it cannot be ended.
+    """
+    with cli.client() as client:
+        try:
+            held = client.generation.show().held
+        except AgentboxError:
+            return
+        if held:
+            client.generation.release()
+            cli.out.note("the box was held by an upgrade that has ended: it is released")
 
 
 def _migrations(cli: CliContext) -> dict[str, int]:

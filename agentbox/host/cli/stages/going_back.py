@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
 from agentbox.host.engines.base import Engine, StoredStart
@@ -84,10 +87,58 @@ def code_of(python: str) -> str:
 
 
 def stores_of(
-    cli: CliContext, engine: Engine, generation: Generation, runner: Generation
+    cli: CliContext,
+    engine: Engine,
+    generation: Generation,
+    runner: Generation,
+    other: Generation | None = None,
 ) -> BoxStores:
-    """The stores on the volumes of `generation`, read by the release of `runner`."""
-    return BoxStores(engine, cli.state(), cli.manifest_info.name, generation, runner)
+    """The stores on the volumes of `generation`, read by the release of `runner`; a return falls
+    back to that of `other`."""
+    return BoxStores(engine, cli.state(), cli.manifest_info.name, generation, runner, other)
+
+
+def discard_copies(cli: CliContext, generation: Generation) -> None:
+    """Removes the rollback copies of a generation that is forgotten. What cannot be removed is said
+    and stays: it costs room only."""
+    current = GenerationStore(cli.state()).current_of(generation.engine) or generation
+    engine = engine_by_name(generation.engine)
+    try:
+        stores_of(cli, engine, generation, current, generation).discard(generation.number)
+    except AgentboxError as error:
+        cli.out.note(error.message)
+
+
+def put_back(store: GenerationStore, stores: BoxStores, number: int) -> None:
+    """Renames the copies of a generation into place, once: its record forgets them then."""
+    row = store.get(number)
+    if row.copies:
+        stores.restore(number, row.copies)
+        store.save(replace(row, copies=[]))
+    stores.discard(number)
+
+
+def end_down(
+    cli: CliContext, doing: str, error: AgentboxError, current: int, **bad: Any
+) -> AgentboxError:
+    """Ends a trial whose return cannot be done, so that `up` and `rollback N` proceed; the new
+    generation keeps its copies. `bad` is recorded in its row if it has one of its own. Returns the
+    error to raise.
+    """
+    store, state = GenerationStore(cli.state()), cli.state()
+    trial = store.trial()
+    number, previous = int(trial["number"]), int(trial["previous"])
+    rows = [
+        replace(row, **bad) if row.number == number != previous else row for row in store.rows()
+    ]
+    store.replace_all(rows, current, {})
+    if (record := state.record()) is not None:
+        state.save_record(replace(record, settled=False))
+    return AgentboxError(
+        f"cannot {doing}: {error.message}; the box is down",
+        f"{error.hint} Then run ./agentbox.sh up, or ./agentbox.sh rollback {previous}.".lstrip(),
+        exit_code=ExitCode.ENGINE,
+    )
 
 
 def _record_of(generation: Generation) -> BoxRecord:

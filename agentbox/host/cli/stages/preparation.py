@@ -62,7 +62,9 @@ def prepare_start(
         if not options.registry:
             lock_and_fetch(cli, manifest, locked=locked)
         check(
-            choice.engine, start.start_spec(cli, manifest, None, options), cli.find_record()
+            choice.engine,
+            start.start_spec(cli, manifest, None, options, choice.engine.name),
+            cli.find_record(),
         )  # before minutes of building
         with out.stage("image") as stage:
             if options.registry:
@@ -75,4 +77,4 @@ def prepare_start(
                 )
             stamp = prepared.stamp
             stage.result = prepared.summary
-    return choice.engine, start.start_spec(cli, manifest, stamp, options)
+    return choice.engine, start.start_spec(cli, manifest, stamp, options, choice.engine.name)

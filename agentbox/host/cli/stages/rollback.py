@@ -8,20 +8,20 @@ from typing import Any, Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
-from agentbox.host.cli.stages.going_back import start_again, stores_of
+from agentbox.host.cli.stages.going_back import end_down, put_back, start_again, stores_of
 from agentbox.host.cli.stages.start import failure_reason
 from agentbox.host.engines.readiness import wait_until_ready
 from agentbox.host.engines.registry import engine_by_name
 from agentbox.host.generations.record import BAD, GOOD, SUPERSEDED, Generation
 from agentbox.host.generations.recording import now
 from agentbox.host.generations.store import GenerationStore
+from agentbox.host.generations.trial_steps import ROLLBACK
 
-ROLLBACK: Final = "rollback"
 _NAMES: Final = {
-    "beads/beads.db": "beads",
-    "pods/index.db": "pod objects",
-    "memory/memory.db": "memory entries",
-    "orchestrator/agents.db": "agents",
+    "beads/beads.db": ("bead", "beads"),
+    "pods/index.db": ("pod object", "pod objects"),
+    "memory/memory.db": ("memory entry", "memory entries"),
+    "orchestrator/agents.db": ("agent", "agents"),
 }
 
 
@@ -37,8 +37,20 @@ class RollbackPlan:
     lost: Mapping[str, int]
 
 
-def choose_target(store: GenerationStore, number: int | None) -> tuple[Generation, Generation]:
-    """The generation to go to and the current one. Raises AgentboxError (exit 2)."""
+def runs(generation: Generation | None) -> bool:
+    """True if its box runs, or restarts."""
+    record = None if generation is None else generation.record
+    return record is not None and engine_by_name(record.engine).inspect(record).state in {
+        "running",
+        "restarting",
+    }
+
+
+def choose_target(
+    store: GenerationStore, number: int | None, *, running: bool
+) -> tuple[Generation, Generation]:
+    """The generation to go to and the current one: a good one that does not run is started before
+    an earlier one. Raises AgentboxError (exit 2)."""
     current = store.current()
     if current is None:
         raise AgentboxError(
@@ -48,11 +60,16 @@ def choose_target(store: GenerationStore, number: int | None) -> tuple[Generatio
         )
     if number is not None:
         target = store.get(number)
+    elif not running and current.verdict != BAD and current.box:
+        target = current
     else:
         earlier = [
             row
             for row in store.rows()
-            if row.number < current.number and row.verdict != BAD and row.box
+            if row.number < current.number
+            and row.engine == current.engine
+            and row.verdict != BAD
+            and row.box
         ]
         if not earlier:
             raise AgentboxError(
@@ -61,7 +78,14 @@ def choose_target(store: GenerationStore, number: int | None) -> tuple[Generatio
                 exit_code=ExitCode.USAGE,
             )
         target = earlier[-1]
-    if target.number == current.number:
+    if target.engine != current.engine:
+        raise AgentboxError(
+            f"cannot go back to generation {target.number}: it ran with {target.engine}, which has "
+            f"data of its own; the present one is of {current.engine}",
+            f"Run ./agentbox.sh down, then ./agentbox.sh up --engine {target.engine}.",
+            exit_code=ExitCode.USAGE,
+        )
+    if target.number == current.number and running:
         raise AgentboxError(
             f"cannot go back to generation {target.number}: it is the one that runs",
             "`agentbox generations` lists the others.",
@@ -92,6 +116,7 @@ def plan_rollback(
             row
             for row in store.rows()
             if row.number > target.number
+            and (row.verdict != BAD or row.number == current.number)
             and set(beyond) <= {str(copy["name"]) for copy in row.copies}
         ),
         None,
@@ -106,8 +131,8 @@ def plan_rollback(
         )
     before = source.noted.get("stores", {})
     lost = {
-        name: int(row["rows"]) - int(before.get(path, {}).get("rows") or 0)
-        for path, name in _NAMES.items()
+        names[1]: int(row["rows"]) - int(before.get(path, {}).get("rows") or 0)
+        for path, names in _NAMES.items()
         if (row := present.get(path)) is not None and row["rows"] is not None
     }
     plan = RollbackPlan(
@@ -126,7 +151,11 @@ def plan_rollback(
 
 def describe_loss(plan: RollbackPlan) -> str:
     """`3 beads and every change to the stores since then`."""
-    counted = ", ".join(f"{count} {name}" for name, count in plan.lost.items())
+    singular = {plural: one for one, plural in _NAMES.values()}
+    counted = ", ".join(
+        f"{count} {singular.get(name, name) if count == 1 else name}"
+        for name, count in plan.lost.items()
+    )
     return f"{counted + ' and ' if counted else ''}every change to the stores since then"
 
 
@@ -151,12 +180,16 @@ def roll_back(cli: CliContext, target: int, copies_of: int) -> Generation:
         if record is not None and engine.inspect(record).state in {"running", "restarting"}:
             engine.stop(record, model.resources.stop_seconds)
         stage.result = f"generation {current.number} stopped"
-    stores = stores_of(cli, engine, row, current)
-    if copies_of:
-        stores.restore(copies_of, store.get(copies_of).copies)
-    stores.unhold()
     with cli.out.stage("start") as stage:
-        started = replace(start_again(cli, row), generation=target)
+        try:
+            stores = stores_of(cli, engine, row, current, row)
+            if copies_of:
+                put_back(store, stores, copies_of)
+            stores.unhold()
+            started = replace(start_again(cli, row), generation=target)
+        except AgentboxError as error:
+            doing = f"go back to generation {target}"
+            raise end_down(cli, doing, error, current.number) from error
         cli.state().save_record(started)
         result = wait_until_ready(
             engine_by_name(row.engine),

@@ -73,7 +73,7 @@ def restart_spec(cli: CliContext, manifest: Manifest, record: BoxRecord) -> Star
         test_hooks=record.test_hooks,
         hooks=record.hooks,
     )
-    spec = start_spec(cli, manifest, None, options)
+    spec = start_spec(cli, manifest, None, options, record.engine)
     return replace(
         spec,
         image_ref=record.image_ref,
@@ -84,9 +84,9 @@ def restart_spec(cli: CliContext, manifest: Manifest, record: BoxRecord) -> Star
 
 
 def start_spec(
-    cli: CliContext, manifest: Manifest, stamp: BuildStamp | None, options: UpOptions
+    cli: CliContext, manifest: Manifest, stamp: BuildStamp | None, options: UpOptions, engine: str
 ) -> StartSpec:
-    """All inputs of a start."""
+    """All inputs of a start with that engine."""
     from agentbox.host.packages.lock_inputs import folders_of
 
     plan = plan_for(manifest, cli.lock, test_hooks=options.test_hooks)
@@ -106,7 +106,7 @@ def start_spec(
         secrets=collect_secrets(plan.secrets, cli.manifest, cli.state().secrets_dir),
         made_of=origin_digest(stamp, options, plan.digests.skills),
         sources="" if stamp else running_source_digest(),
-        volumes=GenerationStore(cli.state()).volumes(),
+        volumes=GenerationStore(cli.state()).volumes(engine),
     )
 
 

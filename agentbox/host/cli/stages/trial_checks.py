@@ -62,13 +62,26 @@ def check_generation(
         with BoxClient(record.api_url, token=cli.token(record), timeout=_CLIENT_SECONDS) as client:
             state = client.generation.show()
             _compare(client, state, noted)
-            trial = client.generation.try_agent()
+            failure = _try_agent(cli, client)
     except AgentboxError as error:
         raise TrialFailed(f"its test failed: {error.message}") from error
-    if trial.reason:
-        raise TrialFailed(f"an agent that runs `true` failed: {trial.reason}")
+    if failure:
+        raise TrialFailed(f"an agent that runs `true` failed: {failure}")
     _stay_ready(record, known, settle_seconds)
     return {name: store.migration for name, store in state.stores.items()}
+
+
+def _try_agent(cli: CliContext, client: BoxClient) -> str:
+    """Why an agent failed; "" if it did not, or if there are no agents in this box."""
+    from agentbox.client.errors import ApiError
+
+    try:
+        return client.generation.try_agent().reason
+    except ApiError as error:
+        if error.code != "adapter-disabled":
+            raise
+        cli.out.note("no agent was tried: the slot orchestrator is off")
+        return ""
 
 
 def _compare(client: BoxClient, state: GenerationState, noted: Mapping[str, Any]) -> None:
@@ -79,7 +92,7 @@ def _compare(client: BoxClient, state: GenerationState, noted: Mapping[str, Any]
             continue
         found = state.stores[name].rows if name in state.stores else None
         if found is None or found < rows:
-            raise TrialFailed(f"{rows} {_THINGS[name]} were there before it, {found or 0} are now")
+            raise TrialFailed(f"{_THINGS[name]} before it: {rows}, now: {found or 0}")
     seq, digest = noted.get("journal_seq", -1), noted.get("journal_hash", "")
     if seq < 0:
         return

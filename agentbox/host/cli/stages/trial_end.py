@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
-from agentbox.host.cli.stages.going_back import start_again, stores_of
-from agentbox.host.cli.stages.rollback import ROLLBACK, roll_back
+from agentbox.host.cli.stages.going_back import end_down, put_back, start_again, stores_of
+from agentbox.host.cli.stages.rollback import roll_back
 from agentbox.host.cli.stages.start import failure_reason
 from agentbox.host.cli.stages.trial_checks import TrialFailed, check_generation
 from agentbox.host.engines.base import Engine
@@ -20,12 +20,16 @@ from agentbox.host.engines.state import BoxRecord
 from agentbox.host.generations.record import BAD, GOOD, Generation
 from agentbox.host.generations.recording import confirm
 from agentbox.host.generations.store import GenerationStore
+from agentbox.host.generations.trial_steps import (
+    CONFIRMED,
+    LEFT,
+    PREPARED,
+    RETURNING,
+    ROLLBACK,
+    STARTING,
+    describe_left,
+)
 
-# Steps of an upgrade, in order; each is written before what it names.
-PREPARED: Final = "prepared"  # the old generation is stopped, its stores are copied, the hold made
-STARTING: Final = "starting"  # the new one starts, held, and is tried
-CONFIRMED: Final = "confirmed"  # it is good: released, then marked
-RETURNING: Final = "returning"  # it is not: the old one comes back
 _LINES: Final = 20
 
 
@@ -53,13 +57,20 @@ def go_back(cli: CliContext, reason: str) -> AgentboxError:
     for record in (new.record, old.record):
         if record is not None and engine.inspect(record).state in {"running", "restarting"}:
             engine.stop(record, _stop_seconds(cli))
-    if new.volumes == old.volumes:
-        stores = stores_of(cli, engine, old, new)
-        if new.copies:
-            stores.restore(new.number, new.copies)
-        stores.discard(new.number)
-        stores.unhold()
-    record = start_again(cli, old)
+    doing = f"go back to generation {old.number}, since {new.number} is not good ({reason})"
+    bad: dict[str, Any] = {"verdict": BAD, "reason": reason, "log": lines}
+    current = store.current()
+    try:
+        if new.volumes == old.volumes:
+            stores = stores_of(cli, engine, old, old, new)
+            put_back(store, stores, new.number)
+            stores.unhold()
+        current = old
+        record = start_again(cli, old)
+    except AgentboxError as error:
+        raise end_down(
+            cli, doing, error, old.number if current is None else current.number, **bad
+        ) from error
     cli.state().save_record(record)
     result = wait_until_ready(
         engine,
@@ -70,7 +81,7 @@ def go_back(cli: CliContext, reason: str) -> AgentboxError:
         ),
     )
     rows = [
-        replace(row, verdict=BAD, reason=reason, log=lines)
+        replace(row, **bad)
         if row.number == new.number
         else replace(row, box=asdict(record), verdict=GOOD if result.ready else row.verdict)
         if row.number == old.number
@@ -95,9 +106,10 @@ def go_back(cli: CliContext, reason: str) -> AgentboxError:
     )
 
 
-def finish_trial(cli: CliContext) -> str:
+def finish_trial(cli: CliContext, *, keep: bool = False) -> str:
     """Finishes an upgrade that was interrupted; the caller holds the lock. Returns what was done,
-    "" if there was none: ready means good, anything else goes back.
+    "" if there was none: ready means good, anything else goes back. A generation that was left as
+    it is stays: with `keep` its trial ends, else AgentboxError (exit 7).
     """
     store = GenerationStore(cli.state())
     trial = store.trial()
@@ -105,7 +117,16 @@ def finish_trial(cli: CliContext) -> str:
         return ""
     number, previous = int(trial["number"]), int(trial["previous"])
     new = store.get(number)
-    if trial["step"] == ROLLBACK:
+    if trial["step"] == LEFT:
+        if not keep:
+            raise AgentboxError(
+                f"cannot change {cli.manifest_info.name} now: {describe_left(trial)}",
+                "Run ./agentbox.sh rollback to go back, or ./agentbox.sh up to keep it.",
+                exit_code=ExitCode.BUSY,
+            )
+        store.set_trial({})
+        done = f"generation {number}, which was left in its trial, is kept if it becomes ready"
+    elif trial["step"] == ROLLBACK:
         roll_back(cli, number, int(trial["copies_of"]))
         done = f"an interrupted rollback was finished: generation {number} runs"
     elif trial["step"] == PREPARED:
@@ -118,6 +139,20 @@ def finish_trial(cli: CliContext) -> str:
         done = _finish_started(cli, trial, new.record)
     cli.out.note(done)
     return done
+
+
+def return_from_trial(cli: CliContext) -> bool:
+    """For `rollback`: the generation before the trial runs again. Returns False if there is none,
+    or if the new one was found good; it is finished then.
+    """
+    trial = GenerationStore(cli.state()).trial()
+    if not trial or trial["step"] not in {STARTING, LEFT, RETURNING}:
+        done = finish_trial(cli)
+        return bool(done) and trial["step"] != CONFIRMED
+    error = go_back(cli, str(trial.get("reason", "")) or "its trial was ended by a rollback")
+    if "is down" in error.message:
+        raise error
+    return True
 
 
 def _finish_started(cli: CliContext, trial: dict[str, Any], record: BoxRecord | None) -> str:
@@ -167,21 +202,36 @@ def _release_confirmed(cli: CliContext, new: Generation, migrations: dict[str, i
 
 def _undo_preparation(cli: CliContext, store: GenerationStore, number: int, previous: int) -> None:
     """The new generation never started: the old one continues, or starts again."""
-    old = store.get(previous)
+    old, new = store.get(previous), store.get(number)
     engine, record = engine_by_name(old.engine), old.record
-    new = store.get(number)
-    if record is None or engine.inspect(record).state != "running":
-        stores = stores_of(cli, engine, old, new)
+    if record is not None and engine.inspect(record).state in {"running", "restarting"}:
+        engine.stop(record, _stop_seconds(cli))  # it may have started by itself, and be held
+    try:
+        stores = stores_of(cli, engine, old, old, new)
         stores.unhold()
         stores.discard(number)
         record = start_again(cli, old)
+    except AgentboxError as error:
+        raise end_down(cli, f"undo the upgrade of {cli.manifest_info.name}", error, previous) from (
+            error
+        )
     cli.state().save_record(replace(record, settled=True))
+    result = wait_until_ready(
+        engine, record, float(store.trial()["trial_seconds"]), lambda _seconds, _missing: None
+    )
     rows = [
         replace(row, box=asdict(record)) if row.number == previous else row
         for row in store.rows()
-        if row.number != number
+        if row.number == previous or row.number != number
     ]
     store.replace_all(rows, previous, {})
+    if not result.ready:
+        raise AgentboxError(
+            f"cannot undo the upgrade of {record.name}: generation {previous} started again, and "
+            f"is not ready: {failure_reason(result)}",
+            "See ./agentbox.sh logs, then run ./agentbox.sh up.",
+            exit_code=ExitCode.ENGINE,
+        )
 
 
 def _last_lines(engine: Engine, record: BoxRecord | None) -> list[str]:

@@ -8,21 +8,24 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
-from agentbox.host.cli.stages.going_back import require_startable, stores_of
+from agentbox.host.cli.output import pluralize
+from agentbox.host.cli.stages.going_back import discard_copies, require_startable, stores_of
 from agentbox.host.cli.stages.trial_checks import TrialFailed, check_generation
-from agentbox.host.cli.stages.trial_end import PREPARED, STARTING, go_back, release
+from agentbox.host.cli.stages.trial_end import go_back, release
 from agentbox.host.engines.base import Engine, StartSpec
 from agentbox.host.engines.readiness import query_ready
 from agentbox.host.engines.reconcile import check
 from agentbox.host.engines.state import BoxRecord
 from agentbox.host.generations.pruning import prune
 from agentbox.host.generations.record import BAD, Generation
-from agentbox.host.generations.recording import begin, inputs_key, now, started
+from agentbox.host.generations.recording import begin, describe, inputs_key, now, started
 from agentbox.host.generations.store import GenerationStore
+from agentbox.host.generations.trial_steps import LEFT, PREPARED, STARTING
 
 _POLL_SECONDS: Final = 0.5
 
@@ -47,6 +50,7 @@ def upgrade(
     store, table = GenerationStore(cli.state()), cli.load_manifest().usable.upgrade
     old = require_upgradable(cli, engine, spec, options)
     check(engine, spec, last)
+    known = stores_of(cli, engine, old, describe(engine, spec)).known()  # the new release runs
     snapshot = options.backup()
     _wait_for_agents(cli, options.wait_agents)
     noted: dict[str, Any] = {
@@ -69,7 +73,7 @@ def upgrade(
         engine.stop(last, spec.plan.resources.stop_seconds)
         stage.result = f"generation {old.number} stopped"
     try:
-        new = _prepare_stores(cli, engine, old, new, noted)
+        new = _prepare_stores(cli, engine, old, new, noted, known)
     except AgentboxError:
         from agentbox.host.cli.stages.trial_end import finish_trial
 
@@ -91,14 +95,15 @@ def upgrade(
         reason = failed.message if isinstance(failed, AgentboxError) else str(failed)
         if options.may_return(reason):
             raise go_back(cli, reason) from failed
+        store.set_trial({**store.trial(), "step": LEFT, "reason": reason})
         raise AgentboxError(
             f"cannot upgrade {spec.plan.name}: generation {new.number} is not good: {reason}; it "
             "was left as it is, held",
-            "Run ./agentbox.sh rollback to go back.",
+            "Run ./agentbox.sh rollback to go back, or ./agentbox.sh up to keep it.",
             exit_code=ExitCode.ENGINE,
         ) from failed
     release(cli, record, new.number, migrations)
-    prune(store, table.keep_generations)
+    prune(store, table.keep_generations, partial(discard_copies, cli))
     return store.get(new.number)
 
 
@@ -116,6 +121,12 @@ def require_upgradable(
         )
     require_startable(cli, old)
     key = inputs_key(engine.name, spec)
+    if old.key == key:
+        raise AgentboxError(
+            f"cannot upgrade {spec.plan.name}: generation {old.number} is what the manifest and "
+            "this release make, and it does not run",
+            "Run ./agentbox.sh up, which starts it.",
+        )
     for row in store.rows():
         if row.key == key and row.verdict == BAD and not options.named:
             raise AgentboxError(
@@ -129,7 +140,12 @@ def require_upgradable(
 
 
 def _prepare_stores(
-    cli: CliContext, engine: Engine, old: Generation, new: Generation, noted: dict[str, Any]
+    cli: CliContext,
+    engine: Engine,
+    old: Generation,
+    new: Generation,
+    noted: dict[str, Any],
+    known: dict[str, int],
 ) -> Generation:
     """Notes what the stores hold, copies those that will move, and holds the start."""
     from agentbox.api.stores import moving
@@ -139,7 +155,7 @@ def _prepare_stores(
         stores = stores_of(cli, engine, old, new)
         states = stores.states()
         numbers = {name: int(state["migration"]) for name, state in states.items()}
-        moved = moving(numbers, stores.known())
+        moved = moving(numbers, known)
         new = replace(new, copies=stores.copy(new.number, moved), noted={"stores": states, **noted})
         store.save(new)
         store.save(replace(store.get(old.number), migrations=numbers))
@@ -180,7 +196,8 @@ def _wait_for_agents(cli: CliContext, seconds: float) -> None:
         ]:
             if time.monotonic() > deadline:
                 raise AgentboxError(
-                    f"cannot upgrade now: {len(running)} agents still run after {seconds:.0f} s",
+                    f"cannot upgrade now: {pluralize(len(running), 'agent')} did not end in "
+                    f"{seconds:.0f} s",
                     "Wait longer with --wait-agents, or leave it out: their tasks are released.",
                     exit_code=ExitCode.BUSY,
                 )

@@ -10,7 +10,7 @@ from agentbox.core.errors import AgentboxError, ExitCode, describe_exit
 from agentbox.core.paths import Paths
 from agentbox.host.engines.command import failure_text
 from agentbox.host.engines.docker.docker_cli import docker, explain_errors
-from agentbox.host.engines.one_shot import OneShot
+from agentbox.host.engines.one_shot import HINT, OneShot, stdin_of
 from agentbox.plan.names import BRANCHES, STATE
 
 _BOX = Paths()
@@ -54,29 +54,51 @@ def run_once(shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
     if shot.beside is not None:
         volume = f"{shot.name}-{shot.beside.get(STATE, STATE)}"
         mounts += ["--mount", f"type=volume,source={volume},target={_BESIDE},readonly"]
-    argv = ["docker", "run", "--rm", *(["--interactive"] if stdin else []), "--network", "none"]
+    remove_leftover(shot.container)
+    argv = ["docker", "run", "--rm", "--pull", "never", "--interactive", "--name", shot.container]
+    for key, value in (
+        ("com.docker.compose.project", shot.name),  # `down` and `uninstall` find it by these
+        ("com.docker.compose.project.working_dir", str(shot.state.compose_dir.resolve())),
+        ("com.docker.compose.oneoff", "True"),
+    ):
+        argv += ["--label", f"{key}={value}"]
+    argv += ["--network", "none"]
     argv += ["--read-only", "--cap-drop", "ALL", "--security-opt", "no-new-privileges"]
     argv += ["--user", "1000:1000", "--tmpfs", "/tmp", "--tmpfs", "/run:mode=1777", *mounts]
     argv += ["--entrypoint", str(_BOX.python), shot.image, "-I", "-m", shot.module]
     return explain_errors(lambda: _run([*argv, *shot.argv(_BESIDE)], shot, doing, stdin), doing)
 
 
+def remove_leftover(container: str) -> None:
+    """Removes the container of a program whose command was killed."""
+    doing = f"remove the container {container}"
+    listing = ["ps", "--all", "--quiet", "--filter", f"name=^{container}$"]
+    if found := docker(listing, doing=doing).split():
+        docker(["rm", "--force", *found], doing=doing)
+
+
 def _run(argv: list[str], shot: OneShot, doing: str, stdin: IO[bytes] | None) -> str:
     try:
-        done = subprocess.run(
-            argv,
-            stdin=stdin or subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=shot.seconds,
-            check=False,
-        )
+        with stdin_of(stdin) as stream:
+            done = subprocess.run(
+                argv,
+                stdin=stream,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=shot.seconds,
+                check=False,
+            )
     except subprocess.TimeoutExpired as error:
+        remove_leftover(shot.container)  # the client was killed, not the program
         raise AgentboxError(
-            f"cannot {doing}: no end after {shot.seconds:.0f} s", exit_code=ExitCode.ENGINE
+            f"cannot {doing}: it did not end in {shot.seconds:.0f} s",
+            HINT,
+            exit_code=ExitCode.ENGINE,
         ) from error
     if done.returncode != 0:
         output = done.stderr.strip() or done.stdout.strip() or describe_exit(done.returncode)
-        raise AgentboxError(f"cannot {doing}: {failure_text(output)}", exit_code=ExitCode.ENGINE)
+        raise AgentboxError(
+            f"cannot {doing}: {failure_text(output)}", HINT, exit_code=ExitCode.ENGINE
+        )
     return done.stdout

@@ -12,7 +12,7 @@ from agentbox.core.files.atomic_text import wrap_os_errors
 from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
 from agentbox.host.engines.command import failure_text
 from agentbox.host.engines.locations import process_root
-from agentbox.host.engines.one_shot import OneShot
+from agentbox.host.engines.one_shot import HINT, OneShot, stdin_of
 from agentbox.host.engines.process.privilege_drop import become_box_user
 from agentbox.host.engines.process.volumes import make_volume, volume_prefix
 
@@ -27,31 +27,38 @@ def run_once(shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
     python = str(Path(shot.python or sys.prefix) / "bin" / "python")
     current = environment()
     try:
-        done = subprocess.run(
-            [python, "-I", "-m", shot.module, *shot.argv(beside)],
-            cwd=prefix,
-            env={
-                "PATH": current.get("PATH", "/usr/bin:/bin"),
-                "HOME": str(prefix),
-                PREFIX_VARIABLE: str(prefix),
-            },
-            stdin=stdin or subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=shot.seconds,
-            preexec_fn=become_box_user,
-            check=False,
-        )
+        with stdin_of(stdin) as stream:
+            done = subprocess.run(
+                [python, "-I", "-m", shot.module, *shot.argv(beside)],
+                cwd=prefix,
+                env={
+                    "PATH": current.get("PATH", "/usr/bin:/bin"),
+                    "HOME": str(prefix),
+                    PREFIX_VARIABLE: str(prefix),
+                },
+                stdin=stream,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=shot.seconds,
+                preexec_fn=become_box_user,
+                check=False,
+            )
     except FileNotFoundError as error:
         raise AgentboxError(
-            f"cannot {doing}: {python} is missing", exit_code=ExitCode.ENGINE
+            f"cannot {doing}: {python} is missing",
+            "Make that environment again: run ./agentbox.sh --version in its checkout.",
+            exit_code=ExitCode.ENGINE,
         ) from error
     except subprocess.TimeoutExpired as error:
         raise AgentboxError(
-            f"cannot {doing}: no end after {shot.seconds:.0f} s", exit_code=ExitCode.ENGINE
+            f"cannot {doing}: it did not end in {shot.seconds:.0f} s",
+            HINT,
+            exit_code=ExitCode.ENGINE,
         ) from error
     if done.returncode != 0:
         output = done.stderr.strip() or done.stdout.strip() or describe_exit(done.returncode)
-        raise AgentboxError(f"cannot {doing}: {failure_text(output)}", exit_code=ExitCode.ENGINE)
+        raise AgentboxError(
+            f"cannot {doing}: {failure_text(output)}", HINT, exit_code=ExitCode.ENGINE
+        )
     return done.stdout

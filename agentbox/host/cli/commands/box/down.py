@@ -16,6 +16,7 @@ from agentbox.host.engines.shutdown_outcome import last_shutdown
 from agentbox.host.engines.state import BoxRecord
 from agentbox.host.engines.workspace_permissions import revoke_access
 from agentbox.host.generations.store import GenerationStore
+from agentbox.host.generations.trial_steps import end_trial
 
 
 @click.command(name="down")
@@ -55,6 +56,7 @@ def command(
             if record is None
             else _stop_and_remove(cli, engine_by_name(record.engine), record)
         )
+        end_trial(GenerationStore(cli.state()))
         removed = _remove_volumes(cli) if volumes else []
         if volumes:
             GenerationStore(cli.state()).forget()

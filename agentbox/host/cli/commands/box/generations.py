@@ -12,6 +12,7 @@ import click
 from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
+from agentbox.host.cli.stages.going_back import discard_copies
 from agentbox.host.cli.table import print_fields, print_table
 from agentbox.host.generations.pruning import outdated, require_removable
 from agentbox.host.generations.record import Generation
@@ -138,11 +139,14 @@ def prune_generations(cli: CliContext, numbers: tuple[int, ...]) -> None:
         store = GenerationStore(cli.state())
         for number in numbers:
             require_removable(store, number)
-        removed = list(numbers) or [
-            row.number for row in outdated(store, model.upgrade.keep_generations)
-        ]
-        for number in removed:
-            store.remove(number)
+        rows = [store.get(number) for number in numbers] or outdated(
+            store, model.upgrade.keep_generations
+        )
+        for row in rows:
+            if row.copies:
+                discard_copies(cli, row)
+            store.remove(row.number)
+        removed = [row.number for row in rows]
     cli.out.document({"removed": removed})
     cli.out.line(f"removed {pluralize(len(removed), 'generation')}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 
 import click
 
@@ -15,8 +16,9 @@ from agentbox.host.cli.stages.rollback import (
     describe_loss,
     plan_rollback,
     roll_back,
+    runs,
 )
-from agentbox.host.cli.stages.trial_end import finish_trial
+from agentbox.host.cli.stages.trial_end import return_from_trial
 from agentbox.host.generations.store import GenerationStore
 
 
@@ -30,16 +32,21 @@ from agentbox.host.generations.store import GenerationStore
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @click.pass_obj
 def command(cli: CliContext, number: int | None, state: bool, yes: bool) -> None:
-    """Go back to generation NUMBER, by default the last good one before the present.
+    """Go back to generation NUMBER, by default the last good one before the present; one that ran
+    last and does not run is started again. In a trial, the one before it.
 
     Image, plan and options go back; the manifest file of this host does not, so the next `up` goes
     forward again. The state stays, unless the older release cannot read it: then --state is
     needed, and what would be lost is named first.
     """
     with cli.state().exclusive_lock():
-        finish_trial(cli)
         store = GenerationStore(cli.state())
-        target, current = choose_target(store, number)
+        tried = store.trial().get("number")
+        returned, now = return_from_trial(cli), store.current()
+        if returned and now is not None and number in (None, now.number):
+            _report(cli, now.number, int(tried or 0), 0, {})
+            return
+        target, current = choose_target(store, number, running=runs(now))
         require_startable(cli, target)
         plan = plan_rollback(cli, target, current, state=state)
         if plan.copies_of and not yes and not _confirm(plan):
@@ -49,15 +56,21 @@ def command(cli: CliContext, number: int | None, state: bool, yes: bool) -> None
                 exit_code=ExitCode.USAGE,
             )
         roll_back(cli, target.number, plan.copies_of)
+    _report(cli, target.number, current.number, plan.copies_of, plan.lost)
+
+
+def _report(
+    cli: CliContext, number: int, before: int, copies_of: int, lost: Mapping[str, int]
+) -> None:
     cli.out.document(
         {
-            "generation": target.number,
-            "before": current.number,
-            "state_from": plan.copies_of or None,
-            "lost": dict(plan.lost),
+            "generation": number,
+            "before": before,
+            "state_from": copies_of or None,
+            "lost": dict(lost),
         }
     )
-    cli.out.line(f"generation {target.number} runs again (before: {current.number})")
+    cli.out.line(f"generation {number} runs again (before: {before})")
     cli.out.line("the manifest was not changed: the next `up` goes forward again")
 
 

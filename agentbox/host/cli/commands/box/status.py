@@ -10,7 +10,7 @@ import click
 from agentbox.core import clock
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
-from agentbox.host.cli.stages.interrupted import finish_interrupted
+from agentbox.host.cli.stages.interrupted import finish_interrupted, left_trial
 from agentbox.host.engines.readiness import (
     NO_ANSWER,
     boot_failure,
@@ -82,6 +82,7 @@ def _collect_status(cli: CliContext) -> dict[str, Any]:
         "boot_id": verdict.get("boot_id", ""),
         **_fetch_posture(record),
         **_fetch_activity(cli),
+        **_describe_hold(cli),
         "protections_absent": list(engine.protections_absent),
     }
 
@@ -150,6 +151,21 @@ def _fetch_activity(cli: CliContext) -> dict[str, Any]:
             }
     except AgentboxError:
         return {}
+
+
+def _describe_hold(cli: CliContext) -> dict[str, Any]:
+    """Why writes are refused; empty if they are not."""
+    if trial := left_trial(cli):
+        from agentbox.host.generations.trial_steps import describe_left
+
+        advice = "./agentbox.sh rollback goes back, ./agentbox.sh up keeps it"
+        return {"held": f"{describe_left(trial)}; {advice}"}
+    try:
+        with cli.client() as client:
+            held = client.call("show_generation")["held"]
+    except AgentboxError:
+        return {}
+    return {"held": "by an upgrade that has ended; ./agentbox.sh up releases it"} if held else {}
 
 
 def _manifest_drift(cli: CliContext, record: BoxRecord) -> list[str]:

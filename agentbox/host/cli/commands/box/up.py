@@ -11,7 +11,7 @@ from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
 from agentbox.host.cli.stages import start
-from agentbox.host.cli.stages.generation import confirm_start, mark_failed
+from agentbox.host.cli.stages.generation import confirm_start, mark_failed, release_hold
 from agentbox.host.cli.stages.preparation import prepare_start
 from agentbox.host.cli.stages.start import UpOptions
 from agentbox.host.cli.stages.trial_end import finish_trial
@@ -85,7 +85,7 @@ def command(
             test_hooks=allow_test_hooks,
             hooks=start.hooks_from_environment(),
         )
-        finish_trial(cli)
+        finish_trial(cli, keep=True)
         engine, record, spec = _start_box(
             cli, engine_name, force_build, locked, yes, options, project
         )
@@ -102,6 +102,7 @@ def command(
                 raise mark_failed(cli, record, error) from error
             stage.result = f"boot {wait_result.verdict['boot_id'][:13]}"
         token = start.store_token(cli, record, spec)
+        release_hold(cli)
         confirm_start(cli, record)
         if isinstance(engine, DockerEngine):
             _clean_up_images(cli)

@@ -17,6 +17,7 @@ from agentbox.host.cli.stages.preparation import prepare_start
 from agentbox.host.cli.stages.trial_end import finish_trial
 from agentbox.host.cli.stages.upgrade import UpgradeOptions, upgrade
 from agentbox.host.engines.reconcile import RequiredAction, required_action
+from agentbox.host.generations.record import BAD
 from agentbox.host.generations.recording import describe
 from agentbox.host.generations.store import GenerationStore
 
@@ -73,6 +74,7 @@ def command(
     with cli.state().exclusive_lock():
         if finish_trial(cli) and cli.state().record() is None:
             return
+        named = _is_named(cli, retry) or bool(reference)
         last = cli.running_record()
         options = start.UpOptions(
             registry=reference or _pulled_reference(last),
@@ -107,8 +109,8 @@ def command(
             UpgradeOptions(
                 wait_agents=wait_agents,
                 backup=lambda: "" if no_backup else _make_backup(cli),
-                named=bool(reference) or _is_named(cli, retry),
-                may_return=lambda reason: _may_return(cli, reason, yes=yes),
+                named=named,
+                may_return=lambda reason: may_return(cli, reason, yes=yes),
             ),
         )
     cli.out.document({"generation": generation.number, "changed": True, "verdict": "good"})
@@ -120,7 +122,16 @@ def _pulled_reference(last: BoxRecord) -> str:
 
 
 def _is_named(cli: CliContext, number: int | None) -> bool:
-    return number is not None and GenerationStore(cli.state()).get(number).verdict == "bad"
+    """True with --retry. Raises AgentboxError (exit 2) for a generation that is not bad."""
+    if number is None:
+        return False
+    if (verdict := GenerationStore(cli.state()).get(number).verdict) != BAD:
+        raise AgentboxError(
+            f"cannot try generation {number} again: it is {verdict}, not bad",
+            "Leave --retry out; `agentbox generations` lists the bad ones.",
+            exit_code=ExitCode.USAGE,
+        )
+    return True
 
 
 def _make_backup(cli: CliContext) -> str:
@@ -150,7 +161,8 @@ def _make_backup(cli: CliContext) -> str:
     return backup.id
 
 
-def _may_return(cli: CliContext, reason: str, *, yes: bool) -> bool:
+def may_return(cli: CliContext, reason: str, *, yes: bool) -> bool:
+    """What `upgrade.rollback` says; without a terminal, `ask` goes back."""
     choice = cli.load_manifest().usable.upgrade.rollback
     if choice == "ask":
         if yes or not sys.stdin.isatty():
