@@ -14,12 +14,12 @@ from agentbox.core.files.atomic_text import write_atomically
 from agentbox.core.paths import CHECKOUT, HostPaths
 from agentbox.host.engines.docker import daemon, daemon_status
 from agentbox.host.engines.state import BoxState
-from agentbox.host.engines.workspace_permissions import revoke_access
-from agentbox.host.uninstall import docker_objects, store_paths
+from agentbox.host.uninstall import caches, docker_objects, store_paths
+from agentbox.host.uninstall.access_lists import access_removals
 from agentbox.host.uninstall.boxes import box_states, process_removals, state_removals
 from agentbox.host.uninstall.daemon_removals import daemon_removals
 from agentbox.host.uninstall.docker_objects import DockerObjects
-from agentbox.host.uninstall.files import remove, size_of
+from agentbox.host.uninstall.files import is_plain_path, size_of
 from agentbox.host.uninstall.inventory import Inventory, Item
 from agentbox.host.uninstall.package_removals import package_removals
 from agentbox.host.uninstall.removal import Kept, LastStep, Removal, UninstallPlan
@@ -71,13 +71,7 @@ class Planner:
     def _steps(self) -> Iterator[Removal | Kept]:
         yield from process_removals(self.inventory, self._states, purge=self.purge)
         yield from self._docker_removals()
-        for name in self._granted:
-            yield Removal(
-                kind="access list",
-                name=name,
-                remove=partial(revoke_access, Path(name)),
-                items=(Item("access-list", name),),
-            )
+        yield from access_removals(self._granted)
         yield from self._store_and_files()
         yield from daemon_removals(self.inventory, others=self._docker_users)
         yield from temporary_removals()
@@ -122,10 +116,14 @@ class Planner:
             yield Removal(
                 kind="cache",
                 name=str(cache),
-                size=size_of(cache),
-                remove=partial(remove, cache),
+                size=caches.cache_size(cache),
+                remove=partial(caches.remove_cache, cache),
                 items=(Item("cache", str(cache)),),
             )
+            for path in caches.foreign_entries(cache):
+                yield Kept(
+                    kind="file", name=str(path), reason="agentbox did not make it", foreign=True
+                )
         yield from state_removals(self._states, purge=self.purge)
         if reached:
             yield Removal(
@@ -137,7 +135,9 @@ class Planner:
 
     def _empty_directories(self) -> list[str]:
         boxes = [str(state.directory) for state in self._states]
-        return [*boxes, str(self.inventory.directory), *self.inventory.names("parent")]
+        ours = [str(cache) for cache in self._caches if cache.name == "agentbox"]
+        parents = [name for name in self.inventory.names("parent") if is_plain_path(name)]
+        return [*boxes, *ours, str(self.inventory.directory), *parents]
 
     @cached_property
     def _states(self) -> list[BoxState]:
@@ -152,9 +152,9 @@ class Planner:
     def _caches(self) -> list[Path]:
         """The cache directories of this user; one that a variable named is removed only while the
         variable names it."""
-        noted = {Path(name) for name in self.inventory.names("cache")}
+        noted = {Path(name) for name in self.inventory.names("cache") if is_plain_path(name)}
         ours = {self.paths.cache, *(path for path in noted if path.name == "agentbox")}
-        return sorted(path for path in ours if path.exists())
+        return sorted(path for path in ours if path.is_dir())
 
     @cached_property
     def _reached_paths(self) -> list[str]:
@@ -162,7 +162,7 @@ class Planner:
             return []
         record = self.inventory.directory / _STORE_PATHS
         saved = record.read_text().split() if record.exists() else []
-        directories = [*self._caches, *(state.directory for state in self._states)]
+        directories = self._with_roots
         return sorted({*saved, *store_paths.reached_paths(store_paths.roots_below(directories))})
 
     @cached_property
@@ -202,8 +202,13 @@ class Planner:
 
     @cached_property
     def _nix_users(self) -> tuple[str, ...]:
-        directories = [*self._caches, *(state.directory for state in self._states)]
-        return tuple(store_paths.foreign_roots(directories))
+        return tuple(store_paths.foreign_roots(self._with_roots))
+
+    @property
+    def _with_roots(self) -> list[Path]:
+        """The directories in which agentbox makes GC roots."""
+        roots = [cache / caches.ROOTS for cache in self._caches]
+        return [*roots, *(state.directory for state in self._states)]
 
 
 def _save_paths(record: Path, paths: list[str]) -> None:

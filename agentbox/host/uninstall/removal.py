@@ -24,12 +24,15 @@ class Removal:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """One thing that stays, `size` in bytes, and the reason."""
+    """One thing that stays, `size` in bytes, and the reason. `foreign`: agentbox did not make it,
+    so the next call has nothing to do with it.
+    """
 
     kind: str
     name: str
     reason: str
     size: int = 0
+    foreign: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

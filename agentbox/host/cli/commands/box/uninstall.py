@@ -116,7 +116,8 @@ def _finish(cli: CliContext, inventory: Inventory, plan: UninstallPlan) -> None:
         import json
 
         text = json.dumps(_document(plan, []), sort_keys=True)
-    script = last_script(plan.last, str(inventory.directory), done=text, everything=not plan.kept)
+    everything = all(row.foreign for row in plan.kept)
+    script = last_script(plan.last, str(inventory.directory), done=text, everything=everything)
     sys.stdout.flush()
     os.execv("/bin/sh", ["sh", "-c", script])
 
