@@ -25,6 +25,7 @@ Kind = Literal[
     "checkout",  # path; it has the Python environment
     "process-root",  # path of the files of a process-engine box
     "access-list",  # path of an operator's directory
+    "volume",  # name of a docker volume
     "image",  # id, or reference of a pulled one
     "cache",  # path
     "parent",  # path of a directory that is removed if it is empty

@@ -12,13 +12,12 @@ from pathlib import Path
 
 from agentbox.core.files.atomic_text import write_atomically
 from agentbox.core.paths import CHECKOUT, HostPaths
-from agentbox.host.engines.docker import daemon, daemon_status
 from agentbox.host.engines.state import BoxState
 from agentbox.host.uninstall import caches, docker_objects, store_paths
 from agentbox.host.uninstall.access_lists import access_removals
 from agentbox.host.uninstall.boxes import box_states, process_removals, state_removals
 from agentbox.host.uninstall.daemon_removals import daemon_removals
-from agentbox.host.uninstall.docker_objects import DockerObjects
+from agentbox.host.uninstall.docker_answer import UNKNOWN, DockerAnswer, ask_docker
 from agentbox.host.uninstall.files import is_plain_path, size_of
 from agentbox.host.uninstall.inventory import Inventory, Item
 from agentbox.host.uninstall.package_removals import package_removals
@@ -33,12 +32,14 @@ _GIVE_PURGE = "give --purge"
 @dataclass(frozen=True)
 class Planner:
     """One uninstallation of this user. `purge`: also volumes, backups and secrets; `packages`:
-    also Debian packages that nobody else needs.
+    also Debian packages that nobody else needs; `start_daemon`: to ask a dockerd that agentbox
+    started before.
     """
 
     inventory: Inventory
     purge: bool
     packages: bool
+    start_daemon: bool = False
     checkout: Path = CHECKOUT
     paths: HostPaths = field(default_factory=HostPaths.for_this_user)
 
@@ -52,7 +53,7 @@ class Planner:
             self.inventory,
             checkouts,
             wanted=self.packages,
-            docker_users=self._docker_users,
+            docker_users=self._docker.users(purge=self.purge),
             nix_users=self._nix_users,
         )
         steps += [*packages, *kept_packages]
@@ -73,13 +74,23 @@ class Planner:
         yield from self._docker_removals()
         yield from access_removals(self._granted)
         yield from self._store_and_files()
-        yield from daemon_removals(self.inventory, others=self._docker_users)
+        yield from daemon_removals(self.inventory, others=self._docker.users(purge=self.purge))
         yield from temporary_removals()
 
     def _docker_removals(self) -> Iterator[Removal | Kept]:
-        objects = self._docker
+        if self._docker.unknown:
+            yield Kept(
+                kind="docker",
+                name="what docker has",
+                reason=UNKNOWN,
+                foreign=not self._docker.certain,
+            )
+        objects = self._docker.objects
         if objects is None:
             return
+        for row in objects.namesakes:
+            reason = f"another compose project is named {row.project}"
+            yield Kept(kind=row.kind, name=row.name, reason=reason, foreign=True)
         for kind, names in (("container", objects.containers), ("network", objects.networks)):
             for name in names:
                 yield self._docker_removal(kind, name)
@@ -87,7 +98,8 @@ class Planner:
             if self.purge:
                 yield self._docker_removal("volume", name)
             else:
-                yield Kept(kind="volume", name=name, reason=_GIVE_PURGE)
+                item = Item("volume", name)
+                yield Kept(kind="volume", name=name, reason=_GIVE_PURGE, items=(item,))
         for name in objects.images:
             yield Removal(
                 kind="image",
@@ -99,7 +111,10 @@ class Planner:
 
     def _docker_removal(self, kind: str, name: str) -> Removal:
         return Removal(
-            kind=kind, name=name, remove=partial(docker_objects.remove_object, kind, name)
+            kind=kind,
+            name=name,
+            remove=partial(docker_objects.remove_object, kind, name),
+            items=(Item("volume", name),) if kind == "volume" else (),
         )
 
     def _store_and_files(self) -> Iterator[Removal | Kept]:
@@ -172,33 +187,8 @@ class Planner:
         return {*recorded, *self.inventory.names("image")}
 
     @cached_property
-    def _docker(self) -> DockerObjects | None:
-        """None if docker was not used. A dockerd that agentbox started before is started again:
-        only it can list and remove what it has."""
-        containers = any(state.compose_dir.exists() for state in self._states)
-        if not containers and not self._images:
-            return None
-        status = daemon_status.query_status()
-        noted = self.inventory.names("daemon")
-        if status.state != "answers" and noted and status.is_startable and daemon.is_installed():
-            daemon.start(self.inventory.directory)
-            status = daemon_status.query_status()
-        if status.state == "no-client" and not daemon.is_installed():
-            return None
-        if status.state != "answers":
-            raise daemon_status.unreachable_error("list what docker has of agentbox", status)
-        boxes = {state.directory.name for state in self._states}
-        return docker_objects.list_objects(boxes, self._images)
-
-    @cached_property
-    def _docker_users(self) -> tuple[str, ...]:
-        """Who needs the docker of this host beside what is removed."""
-        if self._docker is not None:
-            kept = [] if self.purge else [f"volume {name}" for name in self._docker.volumes]
-            return (*self._docker.others, *kept)
-        if daemon_status.is_reachable():
-            return docker_objects.list_objects((), ()).others
-        return ()
+    def _docker(self) -> DockerAnswer:
+        return ask_docker(self.inventory, self._states, self._images, start=self.start_daemon)
 
     @cached_property
     def _nix_users(self) -> tuple[str, ...]:

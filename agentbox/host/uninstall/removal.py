@@ -25,7 +25,7 @@ class Removal:
 @dataclass(frozen=True, kw_only=True)
 class Kept:
     """One thing that stays, `size` in bytes, and the reason. `foreign`: agentbox did not make it,
-    so the next call has nothing to do with it.
+    so the next call has nothing to do with it. `items` are noted, so that the next call knows it.
     """
 
     kind: str
@@ -33,6 +33,7 @@ class Kept:
     reason: str
     size: int = 0
     foreign: bool = False
+    items: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

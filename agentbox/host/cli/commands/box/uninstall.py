@@ -44,7 +44,7 @@ def command(cli: CliContext, purge: bool, packages: bool, dry_run: bool, yes: bo
     inventory = Inventory.for_this_user()
     if not dry_run and (yes or sys.stdin.isatty()):
         end_orphans(find_orphans())  # first, for what they make is to be in the plan
-    plan = Planner(inventory, purge=purge, packages=packages).plan()
+    plan = Planner(inventory, purge=purge, packages=packages, start_daemon=not dry_run).plan()
     _print_plan(cli, plan)
     if dry_run:
         cli.out.document(_document(plan, [], dry_run=True))
