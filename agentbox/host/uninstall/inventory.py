@@ -30,7 +30,7 @@ Kind = Literal[
     "cache",  # path
     "parent",  # path of a directory that is removed if it is empty
     "daemon",  # the dockerd that agentbox started; the path of its record
-    "packet-filter",  # the rules of that dockerd; the policy of FORWARD before it
+    "packet-filter",  # `iptables ACCEPT`: the policy of FORWARD before that dockerd
     "forwarding",  # net.ipv4.ip_forward before that dockerd
     "interface",  # network interface of that dockerd
     "package",  # Debian package
