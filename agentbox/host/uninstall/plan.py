@@ -12,19 +12,22 @@ from pathlib import Path
 
 from agentbox.core.files.atomic_text import write_atomically
 from agentbox.core.paths import CHECKOUT, HostPaths
+from agentbox.host.engines.root_lock import FILE_NAME
 from agentbox.host.engines.state import BoxState
 from agentbox.host.uninstall import caches, docker_objects, store_paths
 from agentbox.host.uninstall.access_lists import access_removals
+from agentbox.host.uninstall.backup_folders import backup_folders, without_folders
 from agentbox.host.uninstall.boxes import box_states, process_removals, state_removals
 from agentbox.host.uninstall.daemon_removals import daemon_removals
 from agentbox.host.uninstall.docker_answer import UNKNOWN, DockerAnswer, ask_docker
 from agentbox.host.uninstall.files import is_plain_path, size_of
 from agentbox.host.uninstall.inventory import Inventory, Item
+from agentbox.host.uninstall.orphans import orphan_removals
 from agentbox.host.uninstall.package_removals import package_removals
 from agentbox.host.uninstall.removal import Kept, LastStep, Removal, UninstallPlan
 from agentbox.host.uninstall.temporary_files import temporary_removals
 
-_STATE_FILES = ("manifests.json", "apt.log", "dockerd.log", "dockerd.json")
+_STATE_FILES = ("manifests.json", "apt.log", "dockerd.log", "dockerd.json", FILE_NAME)
 _STORE_PATHS = "store-paths"  # in the state root: what was reached before the roots were removed
 _GIVE_PURGE = "give --purge"
 
@@ -57,6 +60,7 @@ class Planner:
             nix_users=self._nix_users,
         )
         steps += [*packages, *kept_packages]
+        steps = without_folders(steps, backup_folders(self._states))
         return UninstallPlan(
             removals=tuple(step for step in steps if isinstance(step, Removal)),
             kept=tuple(step for step in steps if isinstance(step, Kept)),
@@ -70,6 +74,7 @@ class Planner:
         )
 
     def _steps(self) -> Iterator[Removal | Kept]:
+        yield from orphan_removals()
         yield from process_removals(self.inventory, self._states, purge=self.purge)
         yield from self._docker_removals()
         yield from access_removals(self._granted)
