@@ -28,10 +28,10 @@ _STARTED: Final = frozenset(
         *("docker", "docker-compose", "git", "tar"),
         *("nix", "nix-build", "nix-instantiate", "nix-prefetch-ur", "nix-shell", "nix-store"),
         *("node", "npm", "pip", "pip3"),
-        *("getfacl", "setfacl", "bwrap", "unshare", "apt-cache", "dpkg-query"),
+        *("getfacl", "setfacl", "bwrap", "unshare", "apt-cache", "apt-config", "dpkg-query"),
     }
 )
-_MODULES: Final = ("pip", "agentbox", "compileall")  # that a Python runs
+_MODULES: Final = ("pip", "compileall")  # that a Python runs, beside parts of agentbox
 _PACKAGE_MANAGER: Final = frozenset({"apt-get", "apt", "dpkg", "dpkg-deb", "http", "https"})
 _INSTALL_SECONDS, _STOP_SECONDS, _KILL_SECONDS = 600.0, 10.0, 5.0
 _POLL_SECONDS: Final = 0.1
@@ -53,7 +53,7 @@ class Orphan:
         if not self.name.startswith("python"):
             return self.name in _STARTED | _PACKAGE_MANAGER
         module = self.argv[self.argv.index("-m") + 1 :][:1] if "-m" in self.argv else ()
-        return bool(module) and module[0].partition(".")[0] in _MODULES
+        return bool(module) and (module[0] in _MODULES or module[0].startswith("agentbox."))
 
     @property
     def runs(self) -> bool:

@@ -62,6 +62,7 @@ def test_only_programs_of_an_ended_command_are_ended(
     [
         (("python3", "-P", "-m", "pip", "install"), True),
         (("python3", "-m", "agentbox.host.image"), True),
+        (("python3", "-P", "-m", "agentbox", "up"), False),  # a command of its own
         (("python3", "server.py"), False),
         (("python3", "-m", "http.server"), False),
         (("python3", "-m"), False),
