@@ -16,7 +16,6 @@ from typing import Any, NoReturn, TypeVar
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
-from agentbox.host.engines.root_lock import root_lock
 from agentbox.host.engines.sudo_user import chown_tree, make_directory
 
 T = TypeVar("T")
@@ -138,6 +137,8 @@ class BoxState:
 
         Raises AgentboxError: exit 7 if it is locked, exit 3 if the directory is not writable.
         """
+        from agentbox.host.engines.root_lock import root_lock  # needed for a change only
+
         self.make()
         path = self.directory / "up.lock"
         with wrap_os_errors(f"lock the box {self.directory.name} by {path}"):
