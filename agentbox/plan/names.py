@@ -4,6 +4,7 @@ STATE = "state"
 BRANCHES = "branches"
 BACKUPS = "backups"
 WORKSPACE = "workspace"
+SERVICE = "agentbox"  # of the compose file, and its network
 
 BOOTSTRAP = "bootstrap"
 API = "management-api"

@@ -42,7 +42,7 @@ def test_rc_029_refuses_without_consent(tmp_path: Path, bare_path: str) -> None:
     assert installed() == before
     # The directory with the lock is on this host, so the inventory names it for `uninstall`.
     kept = {path.name for path in state.rglob("*") if path.is_file()}
-    assert kept == {"up.lock", "inventory.jsonl"}
+    assert kept == {"root.lock", "up.lock", "inventory.jsonl"}
     assert {item.kind for item in Inventory(state).items()} == {"checkout", "box"}
 
 

@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
@@ -131,17 +131,20 @@ class BoxState:
         raise error
 
     @contextmanager
-    def exclusive_lock(self) -> Iterator[None]:
+    def exclusive_lock(self, *, with_root: bool = True) -> Iterator[None]:
         """Locks the box for one changing command at a time; the kernel releases the lock when the
-        command ends.
+        command ends. `with_root`: and against an uninstallation, which locks the state root.
 
         Raises AgentboxError: exit 7 if it is locked, exit 3 if the directory is not writable.
         """
+        from agentbox.host.engines.root_lock import root_lock  # needed for a change only
+
         self.make()
         path = self.directory / "up.lock"
         with wrap_os_errors(f"lock the box {self.directory.name} by {path}"):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "r+") as lock:
+        shared = root_lock(self.directory.parent) if with_root else nullcontext()
+        with os.fdopen(descriptor, "r+") as lock, shared:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -10,6 +10,7 @@ import shutil
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,8 +51,11 @@ class WorkspaceAccess:
     through_host: bool = False
 
 
-def prepare_project(project: Path, access: WorkspaceAccess, *, yes: bool) -> bool:
-    """Makes the directory writable for the box's user. Returns True if an access list was set.
+def prepare_project(
+    project: Path, access: WorkspaceAccess, *, yes: bool, note: Callable[[], None]
+) -> bool:
+    """Makes the directory writable for the box's user. Returns True if an access list was set;
+    `note` is called with consent, before that.
 
     Raises AgentboxError (exit 3) without consent, or if an access list does not help.
     """
@@ -74,6 +78,7 @@ def prepare_project(project: Path, access: WorkspaceAccess, *, yes: bool) -> boo
             f"Run: {command}   (or give --yes; `down --project` undoes it)",
             exit_code=ExitCode.PREREQUISITE,
         )
+    note()
     _change_acl(project, acl)
     if not is_writable(project, access):
         revoke_access(project)

@@ -16,7 +16,7 @@ from agentbox.host.uninstall.files import remove, size_of
 from agentbox.host.uninstall.inventory import Inventory, Item
 from agentbox.host.uninstall.removal import Kept, Removal
 
-_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
+BOX_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
 _STOP_SECONDS: Final = 30
 _KILL_SECONDS: Final = 5.0
 _SECRETS, _ROOT = "secrets", "root"  # of a state directory; the root is that of a process engine
@@ -27,17 +27,24 @@ def box_states(inventory: Inventory) -> list[BoxState]:
     """The boxes of the inventory, and those that an earlier release left in the state root."""
     root = inventory.directory
     found = [path.parent.name for path in root.glob("*/up.lock")]
-    names = {name for name in (*inventory.names("box"), *found) if _NAME.fullmatch(name)}
+    names = {name for name in (*inventory.names("box"), *found) if BOX_NAME.fullmatch(name)}
     return [BoxState(root / name) for name in sorted(names)]
 
 
 def process_roots(inventory: Inventory, states: list[BoxState]) -> list[Path]:
-    """The roots of process-engine boxes; only at the two places where such a root can be."""
-    noted = [Path(name) for name in inventory.names("process-root")]
+    """The roots of process-engine boxes; only at the two places where such a root can be, for what
+    the inventory has may be damaged. A link is not a root that agentbox made.
+    """
+    noted = inventory.names("process-root")
     usual = [SYSTEM_ROOT / state.directory.name for state in states]
     inside = [state.directory / _ROOT for state in states]
-    allowed = [path for path in noted if path.parent == SYSTEM_ROOT or path in inside]
-    return sorted({path for path in (*allowed, *usual, *inside) if path.exists()})
+    allowed = [
+        SYSTEM_ROOT / name
+        for name in (row.rpartition("/")[2] for row in noted)
+        if BOX_NAME.fullmatch(name) and str(SYSTEM_ROOT / name) in noted
+    ]
+    found = {path for path in (*allowed, *usual, *inside) if path.is_dir()}
+    return sorted(path for path in found if not path.is_symlink())
 
 
 def process_removals(

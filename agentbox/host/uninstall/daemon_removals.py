@@ -30,7 +30,7 @@ def daemon_removals(inventory: Inventory, *, others: Sequence[str]) -> Iterator[
     for policy in inventory.names("packet-filter"):
         yield Removal(
             kind="packet filter",
-            name="rules of docker",
+            name=f"rules of docker, {policy}",
             remove=partial(daemon_traces.restore_packet_filter, policy),
             items=(Item("packet-filter", policy),),
         )

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import fcntl
 import re
+import shlex
 import socket
 import struct
-import subprocess
 from pathlib import Path
 from typing import Final
 
@@ -15,6 +15,12 @@ from agentbox.host.engines.command import run, succeeds
 from agentbox.host.engines.docker import daemon
 
 _OF_DOCKER: Final = re.compile(r"\bDOCKER\b|\bDOCKER-|\bdocker0\b|\bbr-[0-9a-f]{12}\b")
+# Where docker makes rules beside its own chains; an operator's rule of INPUT may name docker0.
+_IN_CHAIN: Final = re.compile(r"-A (FORWARD|PREROUTING|POSTROUTING|OUTPUT|DOCKER\S*) ")
+_OF_OPERATOR: Final = re.compile(r"-A DOCKER-USER (?!-j RETURN$)")
+FAMILIES: Final = ("iptables", "ip6tables")
+POLICIES: Final = ("ACCEPT", "DROP")
+_SET_BY_DOCKER: Final = "1"
 _SET_FLAGS, _DELETE_BRIDGE = 0x8914, 0x89A1  # SIOCSIFFLAGS, SIOCBRDELBR of linux/sockios.h
 _FORWARDING: Final = Path("/proc/sys/net/ipv4/ip_forward")
 
@@ -27,22 +33,46 @@ def stop_daemon(state_root: Path) -> None:
             daemon.terminate(pid, state_root)
 
 
-def restore_packet_filter(policy: str) -> None:
-    """Removes docker's rules and chains of IPv4 and IPv6; the chain FORWARD gets its former
-    policy. Other rules stay. Raises AgentboxError (exit 6)."""
-    for family in ("iptables", "ip6tables"):
-        if not succeeds([family, "--version"]):
-            continue
-        saved = run([f"{family}-save"], doing="list the packet filter")
-        if not _OF_DOCKER.search(saved):
-            continue
-        _restore(f"{family}-restore", without_docker(saved, policy))
+def restore_packet_filter(noted: str) -> None:
+    """Removes docker's rules and chains of one family, one by one; other rules stay. `noted`:
+    `iptables ACCEPT`, the policy of FORWARD before. Raises AgentboxError (exit 6)."""
+    family, _, policy = noted.rpartition(" ")
+    family = family or "iptables"
+    if family not in FAMILIES or policy not in POLICIES or not succeeds([family, "--version"]):
+        return
+    saved = run([f"{family}-save"], doing="list the packet filter")
+    for command in removal_commands(saved, policy):
+        run([family, "--wait", *command], doing="remove docker's rules of the packet filter")
 
 
-def without_docker(saved: str, policy: str) -> str:
-    """The output of iptables-save without docker's rules and chains."""
-    lines = [line for line in saved.splitlines() if not _OF_DOCKER.search(line)]
-    return "".join(re.sub(r"^:FORWARD \S+", f":FORWARD {policy}", line) + "\n" for line in lines)
+def removal_commands(saved: str, policy: str) -> list[list[str]]:
+    """The arguments of iptables that undo docker's changes in the output of iptables-save. The
+    policy is changed only if it is the one that docker set. A chain DOCKER-USER with rules of the
+    operator stays, with the rule that leads to it.
+    """
+    rules: list[list[str]] = []
+    chains: list[list[str]] = []
+    table = ""
+    operators = any(_OF_OPERATOR.match(line) for line in saved.splitlines())
+    for line in saved.splitlines():
+        if line.startswith("*"):
+            table = line[1:]
+        elif (
+            table == "filter"
+            and line.startswith(":FORWARD DROP")
+            and _OF_DOCKER.search(saved)
+            and policy != "DROP"
+        ):
+            chains.append(["-t", table, "-P", "FORWARD", policy])
+        elif operators and re.search(r"\bDOCKER-USER\b", line):
+            continue
+        elif line.startswith(":DOCKER"):
+            name = line[1:].split()[0]
+            chains += [["-t", table, "-F", name], ["-t", table, "-X", name]]
+        elif _IN_CHAIN.match(line) and _OF_DOCKER.search(line):
+            rules.append(["-t", table, "-D", *shlex.split(line)[1:]])
+    flushed = sorted(chains, key=lambda command: command[2] == "-X")  # rules lead to other chains
+    return [*rules, *flushed]
 
 
 def remove_interface(name: str) -> None:
@@ -62,7 +92,10 @@ def remove_interface(name: str) -> None:
 
 
 def restore_forwarding(value: str) -> None:
-    """Sets net.ipv4.ip_forward. Raises AgentboxError (exit 3) if not root."""
+    """Sets net.ipv4.ip_forward if it is what docker set. Raises AgentboxError (exit 3) if not
+    root."""
+    if value not in ("0", "1") or _FORWARDING.read_text().strip() != _SET_BY_DOCKER:
+        return
     try:
         _FORWARDING.write_text(value)
     except OSError as error:
@@ -70,12 +103,3 @@ def restore_forwarding(value: str) -> None:
             f"cannot set net.ipv4.ip_forward to {value}: {error.strerror}",
             exit_code=ExitCode.PREREQUISITE,
         ) from error
-
-
-def _restore(program: str, text: str) -> None:
-    done = subprocess.run([program], input=text, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise AgentboxError(
-            f"cannot remove docker's rules of the packet filter: {done.stderr.strip()}",
-            exit_code=ExitCode.ENGINE,
-        )

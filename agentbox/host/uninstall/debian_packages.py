@@ -73,6 +73,15 @@ def unneeded(names: Iterable[str]) -> list[str]:
     return sorted((removed & candidates) | gone)
 
 
+def owner(path: str) -> str:
+    """The package that has this file; "" if none has it."""
+    try:
+        output = run(["dpkg-query", "-S", path], doing=f"find the package of {path}", env=_ENV)
+    except AgentboxError:  # no package has it
+        return ""
+    return output.partition(": ")[0].partition(":")[0].split(",")[0]
+
+
 def purge(names: Sequence[str]) -> None:
     """Removes packages with their configuration. An interrupted installation is completed first.
 

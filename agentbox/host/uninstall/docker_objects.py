@@ -8,39 +8,42 @@ from typing import Final
 
 from agentbox.core.errors import AgentboxError
 from agentbox.host.engines.command import succeeds
-from agentbox.host.engines.docker.docker import PROJECT_LABEL
 from agentbox.host.engines.docker.docker_cli import docker
+from agentbox.host.engines.docker.ownership import Owner, Row, list_rows, split
 
 _DOING: Final = "list what docker has"
-_PROJECT: Final = f'{{{{.Label "{PROJECT_LABEL}"}}}}'
 
 
 @dataclass(frozen=True)
 class DockerObjects:
-    """Names of the objects of some boxes, by kind; `others` describes those of nobody of them."""
+    """Names of the objects of some boxes, by kind; `others` describes those of nobody of them, and
+    `namesakes` are those of them that have the compose project of a box.
+    """
 
     containers: tuple[str, ...]
     networks: tuple[str, ...]
     volumes: tuple[str, ...]
     images: tuple[str, ...]  # ids and references
     others: tuple[str, ...]
+    namesakes: tuple[Row, ...]
 
 
-def list_objects(boxes: Collection[str], images: Collection[str]) -> DockerObjects:
+def list_objects(owners: Collection[Owner], images: Collection[str]) -> DockerObjects:
     """Lists the daemon's objects. Raises AgentboxError (exit 6) if it does not respond."""
-    containers, other_containers = _split("container", ["ps", "--all"], "{{.Names}}", boxes)
-    volumes, other_volumes = _split("volume", ["volume", "ls"], "{{.Name}}", boxes)
-    networks, _ = _split("network", ["network", "ls"], "{{.Name}}", boxes)
+    ours, others = split(list_rows(_DOING), owners)
+    boxes = {owner.box for owner in owners}
     present = tuple(image for image in sorted(images) if _has_image(image))
     ids = {_image_id(image) for image in present}
     all_ids = set(docker(["image", "ls", "--all", "--quiet", "--no-trunc"], doing=_DOING).split())
     other_images = [f"image {image_id[:19]}" for image_id in sorted(all_ids - ids)]
+    used = [f"{row.kind} {row.name}" for row in others if row.kind != "network"]
     return DockerObjects(
-        containers,
-        networks,
-        volumes,
-        present,
-        (*other_containers, *other_volumes, *other_images),
+        containers=tuple(row.name for row in ours if row.kind == "container"),
+        networks=tuple(row.name for row in ours if row.kind == "network"),
+        volumes=tuple(row.name for row in ours if row.kind == "volume"),
+        images=present,
+        others=(*used, *other_images),
+        namesakes=tuple(row for row in others if row.project in boxes),
     )
 
 
@@ -57,18 +60,6 @@ def remove_object(kind: str, name: str) -> None:
     except AgentboxError:
         if succeeds(["docker", kind, "inspect", name]):
             raise
-
-
-def _split(
-    kind: str, command: list[str], name: str, boxes: Collection[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of the boxes' objects, and descriptions of the others."""
-    output = docker([*command, "--format", f"{name}\t{_PROJECT}"], doing=_DOING)
-    rows = [line.split("\t") for line in output.splitlines()]
-    return (
-        tuple(row[0] for row in rows if row[1] in boxes),
-        tuple(f"{kind} {row[0]}" for row in rows if row[1] not in boxes),
-    )
 
 
 def _has_image(image: str) -> bool:

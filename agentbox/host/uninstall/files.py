@@ -26,6 +26,14 @@ def size_of(path: Path) -> int:
     return total
 
 
+def is_plain_path(name: str) -> bool:
+    """True for an absolute path below the root directory without `..`: what else an inventory has
+    is damage.
+    """
+    path = Path(name)
+    return path.is_absolute() and len(path.parts) > 1 and ".." not in path.parts
+
+
 def remove(path: Path) -> None:
     """Removes a file, a link or a directory; nothing if it is missing. A mount point below it is
     an error. Raises AgentboxError (exit 3)."""

@@ -58,17 +58,18 @@ def note_daemon(inventory: Inventory) -> None:
     if _BRIDGE not in {name for _index, name in socket.if_nameindex()}:
         inventory.add("interface", _BRIDGE)
         inventory.add("forwarding", _FORWARDING.read_text().strip())
-        if (policy := forward_policy()) is not None:
-            inventory.add("packet-filter", policy)
+        for family in ("iptables", "ip6tables"):
+            if (policy := forward_policy(family)) is not None:
+                inventory.add("packet-filter", f"{family} {policy}")
     inventory.add_absent("package-data", *map(Path, _DAEMON_DATA))
     inventory.add("daemon", inventory.directory)
 
 
-def forward_policy() -> str | None:
+def forward_policy(family: str) -> str | None:
     """The policy of the chain FORWARD; None if docker's rules are there, or without iptables."""
-    if not succeeds(["iptables", "--version"]):
+    if not succeeds([family, "--version"]):
         return "ACCEPT"  # of the kernel; iptables is installed together with docker
-    rules = run(["iptables", "-S"], doing="list the packet filter")
+    rules = run([family, "-S"], doing="list the packet filter")
     if "DOCKER" in rules:
         return None
     return "DROP" if "-P FORWARD DROP" in rules else "ACCEPT"

@@ -25,11 +25,12 @@ Kind = Literal[
     "checkout",  # path; it has the Python environment
     "process-root",  # path of the files of a process-engine box
     "access-list",  # path of an operator's directory
+    "volume",  # name of a docker volume
     "image",  # id, or reference of a pulled one
     "cache",  # path
     "parent",  # path of a directory that is removed if it is empty
     "daemon",  # the dockerd that agentbox started; the path of its record
-    "packet-filter",  # the rules of that dockerd; the policy of FORWARD before it
+    "packet-filter",  # `iptables ACCEPT`: the policy of FORWARD before that dockerd
     "forwarding",  # net.ipv4.ip_forward before that dockerd
     "interface",  # network interface of that dockerd
     "package",  # Debian package

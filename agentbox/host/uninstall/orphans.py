@@ -13,13 +13,25 @@ import signal
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import COMMAND_VARIABLE
 from agentbox.host.engines.docker.daemon import MARK, start_ticks
+from agentbox.host.uninstall.removal import Kept, Removal
 
+# /proc/<pid>/comm has at most 15 characters.
+_STARTED: Final = frozenset(
+    {
+        *("docker", "docker-compose", "git", "tar"),
+        *("nix", "nix-build", "nix-instantiate", "nix-prefetch-ur", "nix-shell", "nix-store"),
+        *("node", "npm", "pip", "pip3"),
+        *("getfacl", "setfacl", "bwrap", "unshare", "apt-cache", "apt-config", "dpkg-query"),
+    }
+)
+_MODULES: Final = ("pip", "compileall")  # that a Python runs, beside parts of agentbox
 _PACKAGE_MANAGER: Final = frozenset({"apt-get", "apt", "dpkg", "dpkg-deb", "http", "https"})
 _INSTALL_SECONDS, _STOP_SECONDS, _KILL_SECONDS = 600.0, 10.0, 5.0
 _POLL_SECONDS: Final = 0.1
@@ -32,6 +44,16 @@ class Orphan:
     pid: int
     ticks: int
     name: str
+    argv: tuple[str, ...] = ()
+
+    @property
+    def is_ours(self) -> bool:
+        """True for a program that agentbox starts. Others inherited the name of the command, such
+        as an editor or a server of the operator."""
+        if not self.name.startswith("python"):
+            return self.name in _STARTED | _PACKAGE_MANAGER
+        module = self.argv[self.argv.index("-m") + 1 :][:1] if "-m" in self.argv else ()
+        return bool(module) and (module[0] in _MODULES or module[0].startswith("agentbox."))
 
     @property
     def runs(self) -> bool:
@@ -44,8 +66,9 @@ def find_orphans() -> list[Orphan]:
 
 
 def end_orphans(found: list[Orphan]) -> None:
-    """Waits for a package manager, which must not be stopped; ends other programs. Raises
-    AgentboxError (exit 7) if one does not end."""
+    """Waits for a package manager, which must not be stopped; ends other programs that agentbox
+    starts. Raises AgentboxError (exit 7) if one does not end."""
+    found = [orphan for orphan in found if orphan.is_ours]
     installing = [orphan for orphan in found if orphan.name in _PACKAGE_MANAGER]
     others = [orphan for orphan in found if orphan not in installing]
     remaining = _wait(installing, _INSTALL_SECONDS)
@@ -61,6 +84,17 @@ def end_orphans(found: list[Orphan]) -> None:
         )
 
 
+def orphan_removals() -> Iterator[Removal | Kept]:
+    """The step that ends each, for the plan."""
+    for orphan in find_orphans():
+        name = f"{orphan.name}, pid {orphan.pid}, of a killed command"
+        if orphan.is_ours:
+            yield Removal(kind="program", name=name, remove=partial(end_orphans, [orphan]))
+        else:
+            reason = "agentbox starts no such program"
+            yield Kept(kind="program", name=name, reason=reason, foreign=True)
+
+
 def _orphans() -> Iterator[Orphan]:
     namespace = Path("/proc/self/ns/pid").readlink()
     for entry in Path("/proc").glob("[0-9]*"):
@@ -71,6 +105,7 @@ def _orphans() -> Iterator[Orphan]:
                 row.partition(b"=")[::2] for row in (entry / "environ").read_bytes().split(b"\0")
             )
             name = (entry / "comm").read_text().strip()
+            argv = tuple((entry / "cmdline").read_text(errors="replace").split("\0"))
         except OSError:  # ended, or another user's
             continue
         command = variables.get(COMMAND_VARIABLE.encode(), b"").decode("ascii", "replace")
@@ -78,7 +113,7 @@ def _orphans() -> Iterator[Orphan]:
         if not (pid.isdigit() and ticks.isdigit()) or MARK.encode() in variables:
             continue
         if start_ticks(int(pid)) != int(ticks):
-            yield Orphan(int(entry.name), start_ticks(int(entry.name)), name)
+            yield Orphan(int(entry.name), start_ticks(int(entry.name)), name, argv)
 
 
 def _signal(orphan: Orphan, number: signal.Signals) -> None:

@@ -3,19 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Final
 
 from agentbox.host.engines.command import run
 from agentbox.host.uninstall import debian_packages, host_traces
+from agentbox.host.uninstall.docker_answer import UNKNOWN
 from agentbox.host.uninstall.files import remove, size_of
 from agentbox.host.uninstall.inventory import Inventory, Item
 from agentbox.host.uninstall.removal import Kept, Removal
 
 _OF_DOCKER: Final = frozenset({"docker.io", "docker-cli", "containerd"})
 _OF_NIX: Final = frozenset({"nix-bin"})
+_BIN: Final = ("/usr/bin", "/usr/sbin", "/usr/local/bin", "/usr/local/sbin", "/snap/bin")
+_PROGRAMS: Final = {  # that use the data of the package, whoever installed them
+    "docker.io": tuple(f"{directory}/dockerd" for directory in _BIN),
+    "containerd": tuple(f"{directory}/containerd" for directory in _BIN),
+    "nix-bin": (
+        *(f"{directory}/nix-store" for directory in _BIN),
+        "/nix/var/nix/profiles/default/bin/nix-store",
+    ),
+}
 _GIVE_PACKAGES: Final = "give --packages"
 
 
@@ -33,6 +43,8 @@ def package_removals(
     bootstrap = debian_packages.bootstrap_packages(checkouts)
     noted = {*inventory.names("package"), *bootstrap}
     sizes = debian_packages.installed_sizes(noted)
+    docker_users = [*docker_users, *foreign_programs(_PROGRAMS["docker.io"], sizes)]
+    nix_users = [*nix_users, *foreign_programs(_PROGRAMS["nix-bin"], sizes)]
     kept = [*_needed(sizes, _OF_DOCKER, docker_users), *_needed(sizes, _OF_NIX, nix_users)]
     if not wanted:
         kept = [
@@ -56,10 +68,13 @@ def package_removals(
             items=tuple(Item("package", name) for name in first),
         )
     ]
-    kept_names = {row.name for row in kept}
+    # Also of a package that is not here any more: another one may use its directories and groups.
+    used = {row.name for row in kept}
+    used |= (_OF_DOCKER if docker_users else frozenset()) | (_OF_NIX if nix_users else frozenset())
+    used |= {name for name in _PROGRAMS if foreign_programs(_PROGRAMS[name], sizes)}
     return (
-        [*(removals if first else []), *_trace_removals(inventory, kept_names)],
-        kept,
+        [*(removals if first else []), *_trace_removals(inventory, used)],
+        [*kept, *_kept_traces(inventory, used)],
         [name for name in unneeded if name in bootstrap],
     )
 
@@ -68,10 +83,30 @@ def _needed(sizes: dict[str, int], names: frozenset[str], users: Sequence[str]) 
     """The packages of these names, if somebody uses what they run."""
     if not users:
         return []
-    reason = f"needed by {', '.join(users[:3])}{' and others' if len(users) > 3 else ''}"
+    listed = f"needed by {', '.join(users[:3])}{' and others' if len(users) > 3 else ''}"
+    reason = UNKNOWN if UNKNOWN in users else listed
     return [
         Kept(kind="package", name=name, size=sizes[name], reason=reason)
         for name in sorted(names & sizes.keys())
+    ]
+
+
+def foreign_programs(paths: Iterable[str], packages: Container[str]) -> list[str]:
+    """Those of the programs that exist and are of none of these packages."""
+    return [
+        path
+        for path in paths
+        if Path(path).exists() and debian_packages.owner(path) not in packages
+    ]
+
+
+def _kept_traces(inventory: Inventory, used: set[str]) -> list[Kept]:
+    noted = set(inventory.names("package-data"))
+    return [
+        Kept(kind="data", name=name, reason=f"somebody uses {package}")
+        for package, paths in host_traces.package_data().items()
+        for name in paths
+        if package in used and name in noted and os.path.lexists(name)
     ]
 
 

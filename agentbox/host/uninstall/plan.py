@@ -12,20 +12,22 @@ from pathlib import Path
 
 from agentbox.core.files.atomic_text import write_atomically
 from agentbox.core.paths import CHECKOUT, HostPaths
-from agentbox.host.engines.docker import daemon, daemon_status
+from agentbox.host.engines.root_lock import FILE_NAME
 from agentbox.host.engines.state import BoxState
-from agentbox.host.engines.workspace_permissions import revoke_access
-from agentbox.host.uninstall import docker_objects, store_paths
+from agentbox.host.uninstall import caches, docker_objects, store_paths
+from agentbox.host.uninstall.access_lists import access_removals
+from agentbox.host.uninstall.backup_folders import backup_folders, without_folders
 from agentbox.host.uninstall.boxes import box_states, process_removals, state_removals
 from agentbox.host.uninstall.daemon_removals import daemon_removals
-from agentbox.host.uninstall.docker_objects import DockerObjects
-from agentbox.host.uninstall.files import remove, size_of
+from agentbox.host.uninstall.docker_answer import UNKNOWN, DockerAnswer, ask_docker
+from agentbox.host.uninstall.files import is_plain_path, size_of
 from agentbox.host.uninstall.inventory import Inventory, Item
+from agentbox.host.uninstall.orphans import orphan_removals
 from agentbox.host.uninstall.package_removals import package_removals
 from agentbox.host.uninstall.removal import Kept, LastStep, Removal, UninstallPlan
 from agentbox.host.uninstall.temporary_files import temporary_removals
 
-_STATE_FILES = ("manifests.json", "apt.log", "dockerd.log", "dockerd.json")
+_STATE_FILES = ("manifests.json", "apt.log", "dockerd.log", "dockerd.json", FILE_NAME)
 _STORE_PATHS = "store-paths"  # in the state root: what was reached before the roots were removed
 _GIVE_PURGE = "give --purge"
 
@@ -33,12 +35,14 @@ _GIVE_PURGE = "give --purge"
 @dataclass(frozen=True)
 class Planner:
     """One uninstallation of this user. `purge`: also volumes, backups and secrets; `packages`:
-    also Debian packages that nobody else needs.
+    also Debian packages that nobody else needs; `start_daemon`: to ask a dockerd that agentbox
+    started before.
     """
 
     inventory: Inventory
     purge: bool
     packages: bool
+    start_daemon: bool = False
     checkout: Path = CHECKOUT
     paths: HostPaths = field(default_factory=HostPaths.for_this_user)
 
@@ -52,10 +56,11 @@ class Planner:
             self.inventory,
             checkouts,
             wanted=self.packages,
-            docker_users=self._docker_users,
+            docker_users=self._docker.users(purge=self.purge),
             nix_users=self._nix_users,
         )
         steps += [*packages, *kept_packages]
+        steps = without_folders(steps, backup_folders(self._states))
         return UninstallPlan(
             removals=tuple(step for step in steps if isinstance(step, Removal)),
             kept=tuple(step for step in steps if isinstance(step, Kept)),
@@ -69,23 +74,28 @@ class Planner:
         )
 
     def _steps(self) -> Iterator[Removal | Kept]:
+        yield from orphan_removals()
         yield from process_removals(self.inventory, self._states, purge=self.purge)
         yield from self._docker_removals()
-        for name in self._granted:
-            yield Removal(
-                kind="access list",
-                name=name,
-                remove=partial(revoke_access, Path(name)),
-                items=(Item("access-list", name),),
-            )
+        yield from access_removals(self._granted)
         yield from self._store_and_files()
-        yield from daemon_removals(self.inventory, others=self._docker_users)
+        yield from daemon_removals(self.inventory, others=self._docker.users(purge=self.purge))
         yield from temporary_removals()
 
     def _docker_removals(self) -> Iterator[Removal | Kept]:
-        objects = self._docker
+        if self._docker.unknown:
+            yield Kept(
+                kind="docker",
+                name="what docker has",
+                reason=UNKNOWN,
+                foreign=not self._docker.certain,
+            )
+        objects = self._docker.objects
         if objects is None:
             return
+        for row in objects.namesakes:
+            reason = f"another compose project is named {row.project}"
+            yield Kept(kind=row.kind, name=row.name, reason=reason, foreign=True)
         for kind, names in (("container", objects.containers), ("network", objects.networks)):
             for name in names:
                 yield self._docker_removal(kind, name)
@@ -93,7 +103,8 @@ class Planner:
             if self.purge:
                 yield self._docker_removal("volume", name)
             else:
-                yield Kept(kind="volume", name=name, reason=_GIVE_PURGE)
+                item = Item("volume", name)
+                yield Kept(kind="volume", name=name, reason=_GIVE_PURGE, items=(item,))
         for name in objects.images:
             yield Removal(
                 kind="image",
@@ -105,7 +116,10 @@ class Planner:
 
     def _docker_removal(self, kind: str, name: str) -> Removal:
         return Removal(
-            kind=kind, name=name, remove=partial(docker_objects.remove_object, kind, name)
+            kind=kind,
+            name=name,
+            remove=partial(docker_objects.remove_object, kind, name),
+            items=(Item("volume", name),) if kind == "volume" else (),
         )
 
     def _store_and_files(self) -> Iterator[Removal | Kept]:
@@ -122,10 +136,14 @@ class Planner:
             yield Removal(
                 kind="cache",
                 name=str(cache),
-                size=size_of(cache),
-                remove=partial(remove, cache),
+                size=caches.cache_size(cache),
+                remove=partial(caches.remove_cache, cache),
                 items=(Item("cache", str(cache)),),
             )
+            for path in caches.foreign_entries(cache):
+                yield Kept(
+                    kind="file", name=str(path), reason="agentbox did not make it", foreign=True
+                )
         yield from state_removals(self._states, purge=self.purge)
         if reached:
             yield Removal(
@@ -137,7 +155,9 @@ class Planner:
 
     def _empty_directories(self) -> list[str]:
         boxes = [str(state.directory) for state in self._states]
-        return [*boxes, str(self.inventory.directory), *self.inventory.names("parent")]
+        ours = [str(cache) for cache in self._caches if cache.name == "agentbox"]
+        parents = [name for name in self.inventory.names("parent") if is_plain_path(name)]
+        return [*boxes, *ours, str(self.inventory.directory), *parents]
 
     @cached_property
     def _states(self) -> list[BoxState]:
@@ -152,9 +172,9 @@ class Planner:
     def _caches(self) -> list[Path]:
         """The cache directories of this user; one that a variable named is removed only while the
         variable names it."""
-        noted = {Path(name) for name in self.inventory.names("cache")}
+        noted = {Path(name) for name in self.inventory.names("cache") if is_plain_path(name)}
         ours = {self.paths.cache, *(path for path in noted if path.name == "agentbox")}
-        return sorted(path for path in ours if path.exists())
+        return sorted(path for path in ours if path.is_dir())
 
     @cached_property
     def _reached_paths(self) -> list[str]:
@@ -162,7 +182,7 @@ class Planner:
             return []
         record = self.inventory.directory / _STORE_PATHS
         saved = record.read_text().split() if record.exists() else []
-        directories = [*self._caches, *(state.directory for state in self._states)]
+        directories = self._with_roots
         return sorted({*saved, *store_paths.reached_paths(store_paths.roots_below(directories))})
 
     @cached_property
@@ -172,38 +192,18 @@ class Planner:
         return {*recorded, *self.inventory.names("image")}
 
     @cached_property
-    def _docker(self) -> DockerObjects | None:
-        """None if docker was not used. A dockerd that agentbox started before is started again:
-        only it can list and remove what it has."""
-        containers = any(state.compose_dir.exists() for state in self._states)
-        if not containers and not self._images:
-            return None
-        status = daemon_status.query_status()
-        noted = self.inventory.names("daemon")
-        if status.state != "answers" and noted and status.is_startable and daemon.is_installed():
-            daemon.start(self.inventory.directory)
-            status = daemon_status.query_status()
-        if status.state == "no-client" and not daemon.is_installed():
-            return None
-        if status.state != "answers":
-            raise daemon_status.unreachable_error("list what docker has of agentbox", status)
-        boxes = {state.directory.name for state in self._states}
-        return docker_objects.list_objects(boxes, self._images)
-
-    @cached_property
-    def _docker_users(self) -> tuple[str, ...]:
-        """Who needs the docker of this host beside what is removed."""
-        if self._docker is not None:
-            kept = [] if self.purge else [f"volume {name}" for name in self._docker.volumes]
-            return (*self._docker.others, *kept)
-        if daemon_status.is_reachable():
-            return docker_objects.list_objects((), ()).others
-        return ()
+    def _docker(self) -> DockerAnswer:
+        return ask_docker(self.inventory, self._states, self._images, start=self.start_daemon)
 
     @cached_property
     def _nix_users(self) -> tuple[str, ...]:
-        directories = [*self._caches, *(state.directory for state in self._states)]
-        return tuple(store_paths.foreign_roots(directories))
+        return tuple(store_paths.foreign_roots(self._with_roots))
+
+    @property
+    def _with_roots(self) -> list[Path]:
+        """The directories in which agentbox makes GC roots."""
+        roots = [cache / caches.ROOTS for cache in self._caches]
+        return [*roots, *(state.directory for state in self._states)]
 
 
 def _save_paths(record: Path, paths: list[str]) -> None:

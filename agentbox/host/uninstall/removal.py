@@ -24,12 +24,16 @@ class Removal:
 
 @dataclass(frozen=True, kw_only=True)
 class Kept:
-    """One thing that stays, `size` in bytes, and the reason."""
+    """One thing that stays, `size` in bytes, and the reason. `foreign`: agentbox did not make it,
+    so the next call has nothing to do with it. `items` are noted, so that the next call knows it.
+    """
 
     kind: str
     name: str
     reason: str
     size: int = 0
+    foreign: bool = False
+    items: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,14 +15,21 @@ from agentbox.host.engines.docker.daemon import start_ticks
 from agentbox.host.uninstall.files import remove, size_of
 from agentbox.host.uninstall.removal import Removal
 
-_NAME: Final = re.compile(r"agentbox-[a-z]+-(?P<pid>\d+)(?:\.(?P<ticks>\d+))?-.*")
+LABELS: Final = ("commits", "flake", "marks", "npm", "pip", "seed", "verify")
+"""Of the directories that commands make by `temporary_prefix`."""
+_DIRECTORY: Final = re.compile(
+    rf"agentbox-(?:{'|'.join(LABELS)})-(?P<pid>\d+)\.(?P<ticks>\d+)-[a-z0-9_]{{8}}"
+)  # the end is the one of `tempfile.mkdtemp`
+_LOG: Final = re.compile(r"agentbox-apt-(?P<pid>\d+)-[A-Za-z0-9]{6}")  # of mktemp, in agentbox.sh
 
 
 def temporary_removals() -> Iterator[Removal]:
     """Those of this user whose command has ended."""
     for path in sorted(Path(tempfile.gettempdir()).glob("agentbox-*")):
-        match = _NAME.fullmatch(path.name)
-        if match is None or _runs(int(match["pid"]), match["ticks"]):
+        match = (_DIRECTORY if path.is_dir() else _LOG).fullmatch(path.name)
+        if match is None or path.is_symlink():
+            continue
+        if _runs(int(match["pid"]), match.groupdict().get("ticks")):
             continue
         if path.lstat().st_uid == os.geteuid():
             yield Removal(

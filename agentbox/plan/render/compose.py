@@ -11,7 +11,7 @@ from typing import Any
 from agentbox.core.paths import Paths
 from agentbox.plan.merge import UID, ContainerProfile, effective_profile
 from agentbox.plan.model import Device, Plan, Port, TmpfsPlan, VolumePlan
-from agentbox.plan.names import WORKSPACE
+from agentbox.plan.names import SERVICE, WORKSPACE
 from agentbox.plan.network import healthcheck
 from agentbox.plan.render import yaml
 from agentbox.plan.render.options import (
@@ -26,7 +26,6 @@ from agentbox.plan.render.options import (
 
 COMPOSE_FILE = "docker-compose.yml"
 MANIFEST_FILE = "agentbox.toml"
-SERVICE = "agentbox"
 _BOX = Paths()
 
 _HEADER = (

@@ -8,7 +8,8 @@ from typing import Any
 
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
-from agentbox.plan.render.compose import COMPOSE_FILE, SERVICE
+from agentbox.plan.names import SERVICE
+from agentbox.plan.render.compose import COMPOSE_FILE
 
 DEVCONTAINER_FILE = ".devcontainer.json"
 """In the root of the directory that the editor opens: Compose 1.29 resolves the seccomp path from

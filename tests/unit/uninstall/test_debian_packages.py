@@ -1,4 +1,4 @@
-"""Which packages go is apt's answer; what else a dockerd wrote into the packet filter is not ours."""
+"""Which packages go is apt's answer."""
 
 import shutil
 from pathlib import Path
@@ -8,7 +8,6 @@ from skipping import machine_lacks
 
 from agentbox.core.errors import AgentboxError
 from agentbox.host.uninstall import debian_packages
-from agentbox.host.uninstall.daemon_traces import without_docker
 
 
 @pytest.fixture(autouse=True)
@@ -35,33 +34,3 @@ def test_packages_of_the_bootstrap_are_read_from_each_checkout(tmp_path: Path) -
     (tmp_path / debian_packages.BOOTSTRAP_FILE).write_text("python3\npython3-venv\n")
     found = debian_packages.bootstrap_packages([str(tmp_path), str(tmp_path / "gone")])
     assert found == {"python3", "python3-venv"}
-
-
-def test_rules_of_others_stay_in_the_packet_filter() -> None:
-    """docker's chains, and rules that name them or its bridges, go; FORWARD gets its policy back."""
-    saved = """\
-*filter
-:INPUT ACCEPT [0:0]
-:FORWARD DROP [0:0]
-:DOCKER - [0:0]
-:DOCKER-USER - [0:0]
-:MINE - [0:0]
--A INPUT -p tcp --dport 22 -j ACCEPT
--A FORWARD -j DOCKER-USER
--A FORWARD -o docker0 -j DOCKER
--A FORWARD -i br-0123456789ab -j ACCEPT
--A FORWARD -i br-lan -j MINE
-COMMIT
-"""
-    assert (
-        without_docker(saved, "ACCEPT")
-        == """\
-*filter
-:INPUT ACCEPT [0:0]
-:FORWARD ACCEPT [0:0]
-:MINE - [0:0]
--A INPUT -p tcp --dport 22 -j ACCEPT
--A FORWARD -i br-lan -j MINE
-COMMIT
-"""
-    )

@@ -15,7 +15,10 @@ from agentbox.host.uninstall.inventory import Inventory
 def host_cache() -> Iterator[Path]:
     """Creates the cache directory if missing; under sudo, chowns it to the caller afterwards."""
     cache = HostPaths.for_this_user().cache
-    Inventory.for_this_user().add_directory("cache", cache)
+    inventory = Inventory.for_this_user()
+    if not cache.exists():
+        inventory.add("parent", cache)
+    inventory.add_directory("cache", cache)
     make_directory(cache)
     try:
         yield cache

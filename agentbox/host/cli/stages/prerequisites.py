@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from functools import partial
 from pathlib import Path
 
 import click
@@ -66,9 +67,8 @@ def workspace_access(choice: EngineChoice) -> WorkspaceAccess:
 
 def grant_project(cli: CliContext, choice: EngineChoice, project: Path, *, yes: bool) -> None:
     """Grants the box's user write access and records it for `down --project`."""
-    if not is_writable(project, workspace_access(choice)):
-        Inventory.for_this_user().add("access-list", project)
-    if prepare_project(project, workspace_access(choice), yes=yes):
+    note = partial(Inventory.for_this_user().add, "access-list", project)
+    if prepare_project(project, workspace_access(choice), yes=yes, note=note):
         cli.state().save_grants([*cli.state().granted_directories(), project])
 
 

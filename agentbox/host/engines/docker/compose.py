@@ -63,11 +63,23 @@ def write_compose_directory(start: StartSpec) -> None:
         volumes=start.volumes,
     )
     directory = start.state.compose_dir
+    _note_volumes(start)
     with wrap_os_errors(f"make {directory}"):
         directory.mkdir(parents=True, exist_ok=True, mode=0o700)
     for name, content in files.items():
         _write(directory / name, content, mounted=name == MANIFEST)
     write_secrets(secrets_directory(start.state), secret_values(start))
+
+
+def _note_volumes(start: StartSpec) -> None:
+    """By their names in the daemon; a folder of the host is not agentbox's."""
+    from agentbox.host.uninstall.inventory import Inventory  # needed for a start only
+    from agentbox.plan.merge import effective_profile
+
+    profile = effective_profile(start.plan)
+    sources = [row.source for row in profile.volumes if not row.source.startswith("/")]
+    names = (f"{start.plan.name}-{start.volumes.get(source, source)}" for source in sources)
+    Inventory(start.state.directory.parent).add("volume", *names)
 
 
 def store_directory(directory: Path, folder: Path) -> None:

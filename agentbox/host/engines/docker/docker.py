@@ -25,13 +25,12 @@ from agentbox.host.engines.docker.compose import (
 from agentbox.host.engines.docker.docker_cli import docker, stream_lines
 from agentbox.host.engines.docker.inspection import published_ports, state_name
 from agentbox.host.engines.docker.one_shot import discard, has_state, run_once
+from agentbox.host.engines.docker.ownership import DIRECTORY_LABEL, Owner, list_rows, split
 from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.state import BoxRecord, BoxState
 
-DIRECTORY_LABEL = "com.docker.compose.project.working_dir"
 _MIN_NAME_LENGTH = 2  # docker's rule: [a-zA-Z0-9][a-zA-Z0-9_.-]+
 _QUERY_SECONDS = 20
-PROJECT_LABEL = "com.docker.compose.project"
 # Compose 1.29 otherwise mounts the volumes of the old container, whatever the file says.
 RECREATE = ("--force-recreate", "--renew-anon-volumes")
 
@@ -189,26 +188,17 @@ class DockerEngine:
 
     def remove(self, record: BoxRecord, *, volumes: bool) -> None:
         doing = f"remove the box {record.name}"
-        project = f"label={PROJECT_LABEL}={record.name}"
-        filters = [
-            "--filter",
-            project,
-            "--filter",
-            f"label={DIRECTORY_LABEL}={Path(record.folder).resolve()}",
-        ]
-        containers = docker(["ps", "--all", "--quiet", *filters], doing=doing).split()
-        if containers:
-            docker(["rm", "--force", *containers], doing=doing, uninterruptible=True)
-        networks = docker(["network", "ls", "--quiet", "--filter", project], doing=doing).split()
-        if networks:
-            docker(["network", "rm", *networks], doing=doing)
-        volume_names = (
-            docker(["volume", "ls", "--quiet", "--filter", project], doing=doing).split()
-            if volumes
-            else []
-        )
-        if volume_names:
-            docker(["volume", "rm", *volume_names], doing=doing)
+        owned, _ = split(list_rows(doing, record.name), [_owner(record.name, Path(record.folder))])
+        names = {
+            kind: [row.name for row in owned if row.kind == kind]
+            for kind in ("container", "network", "volume")
+        }
+        if names["container"]:
+            docker(["rm", "--force", *names["container"]], doing=doing, uninterruptible=True)
+        if names["network"]:
+            docker(["network", "rm", *names["network"]], doing=doing)
+        if volumes and names["volume"]:
+            docker(["volume", "rm", *names["volume"]], doing=doing)
 
     def find_stored(self, name: str, state: BoxState) -> BoxRecord | None:
         """Return a record of the stored data of a box that is down, for `remove`; None if there is
@@ -222,13 +212,11 @@ class DockerEngine:
                     f"remove the stored data of the box {name}", status
                 )
             return None
-        volumes = docker(
-            ["volume", "ls", "--quiet", "--filter", f"label={PROJECT_LABEL}={name}"],
-            doing=f"list the volumes of {name}",
-        )
+        rows = list_rows(f"list the volumes of {name}", name)
+        owned, _ = split(rows, [_owner(name, state.compose_dir)])
         return (
             BoxRecord(engine=self.name, name=name, api_url="", folder=str(state.compose_dir))
-            if volumes
+            if any(row.kind == "volume" for row in owned)
             else None
         )
 
@@ -277,6 +265,12 @@ class DockerEngine:
         )
         container: dict[str, Any] = json.loads(output)[0]
         return container
+
+
+def _owner(name: str, folder: Path) -> Owner:
+    from agentbox.host.uninstall.inventory import Inventory  # needed for a removal only
+
+    return Owner(name, folder, Inventory(folder.parent.parent).names("volume"))
 
 
 def _is_box_container(container: Mapping[str, Any], state: BoxState) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import ExitStack
-from dataclasses import asdict
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import Any
 
 import click
@@ -13,6 +14,7 @@ import click
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
+from agentbox.host.engines.root_lock import root_lock
 from agentbox.host.packages.store.fetch import megabytes
 from agentbox.host.uninstall.boxes import box_states
 from agentbox.host.uninstall.inventory import Inventory
@@ -42,9 +44,8 @@ def command(cli: CliContext, purge: bool, packages: bool, dry_run: bool, yes: bo
     (exit code 1); run the command again to go on.
     """
     inventory = Inventory.for_this_user()
-    if not dry_run and (yes or sys.stdin.isatty()):
-        end_orphans(find_orphans())  # first, for what they make is to be in the plan
-    plan = Planner(inventory, purge=purge, packages=packages).plan()
+    planned = partial(Planner, inventory, purge=purge, packages=packages)
+    plan = planned().plan()
     _print_plan(cli, plan)
     if dry_run:
         cli.out.document(_document(plan, [], dry_run=True))
@@ -55,15 +56,15 @@ def command(cli: CliContext, purge: bool, packages: bool, dry_run: bool, yes: bo
             "Give --yes, or --dry-run to see what would be removed.",
             exit_code=ExitCode.USAGE,
         )
-    with ExitStack() as locks:
-        for state in box_states(inventory):
-            if state.directory.exists():
-                locks.enter_context(state.exclusive_lock())
+    with _locks(inventory):
+        end_orphans(find_orphans())  # what they made meanwhile is in the plan that is performed
+        plan = planned(start_daemon=True).plan()
         failed = _remove(cli, plan)
-    removed = {item for step in plan.removals if step.name not in failed for item in step.items}
-    remaining = [item for item in plan.items if item not in removed]
-    if inventory.file.exists():
-        inventory.replace(remaining)
+        removed = {item for step in plan.removals if step.name not in failed for item in step.items}
+        noted = [item for row in plan.kept for item in row.items]
+        if inventory.file.exists():
+            present = [item for item in inventory.items() if item not in removed]
+            inventory.replace(dict.fromkeys([*present, *noted]))
     if failed:
         cli.out.document(_document(plan, failed))
         raise AgentboxError(
@@ -72,6 +73,19 @@ def command(cli: CliContext, purge: bool, packages: bool, dry_run: bool, yes: bo
             exit_code=ExitCode.BAD,
         )
     _finish(cli, inventory, plan)
+
+
+@contextmanager
+def _locks(inventory: Inventory) -> Iterator[None]:
+    """Of each box, and of the state root: no command changes a box meanwhile or makes one. Raises
+    AgentboxError (exit 7)."""
+    with ExitStack() as locks:
+        for state in box_states(inventory):
+            if state.directory.exists():
+                locks.enter_context(state.exclusive_lock(with_root=False))
+        if inventory.directory.is_dir():
+            locks.enter_context(root_lock(inventory.directory, exclusive=True))
+        yield
 
 
 def _print_plan(cli: CliContext, plan: UninstallPlan) -> None:
@@ -116,18 +130,20 @@ def _finish(cli: CliContext, inventory: Inventory, plan: UninstallPlan) -> None:
         import json
 
         text = json.dumps(_document(plan, []), sort_keys=True)
-    script = last_script(plan.last, str(inventory.directory), done=text, everything=not plan.kept)
+    everything = all(row.foreign for row in plan.kept)
+    script = last_script(plan.last, str(inventory.directory), done=text, everything=everything)
     sys.stdout.flush()
     os.execv("/bin/sh", ["sh", "-c", script])
 
 
 def _document(plan: UninstallPlan, failed: list[str], *, dry_run: bool = False) -> dict[str, Any]:
+    kept = [{"kind": r.kind, "name": r.name, "size": r.size, "reason": r.reason} for r in plan.kept]
     steps = [{"kind": s.kind, "name": s.name, "size": s.size} for s in plan.removals]
     return {
         "dry_run": dry_run,
         "removed": [step for step in steps if step["name"] not in failed],
         "failed": failed,
-        "kept": [asdict(row) for row in plan.kept],
+        "kept": kept,
         "packages_last": list(plan.last.packages),
         "checkouts": list(plan.last.checkouts),
     }
