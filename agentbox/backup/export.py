@@ -9,6 +9,7 @@ from typing import IO, Final
 
 from agentbox.backup.archive.repository import ArchiveRepository
 from agentbox.backup.errors import damaged
+from agentbox.backup.files import open_file
 from agentbox.backup.heads import ID
 from agentbox.backup.repository import OpenedMember
 
@@ -18,7 +19,7 @@ _TYPES: Final = {"file": tarfile.REGTYPE, "folder": tarfile.DIRTYPE, "link": tar
 
 def file_chunks(path: Path) -> Iterator[bytes]:
     """The bytes of a file. Raises OSError."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         yield from iter(lambda: file.read(_BLOCK), b"")
 
 
