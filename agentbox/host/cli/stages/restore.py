@@ -14,6 +14,7 @@ from agentbox.host.cli.stages.generation import confirm_start
 from agentbox.host.cli.stages.preparation import prepare_start
 from agentbox.host.cli.stages.start import UpOptions
 from agentbox.host.engines.engine_choice import Engine
+from agentbox.host.engines.interrupts import deferred_interrupts
 from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.readiness import boot_lines
 from agentbox.host.engines.registry import engine_by_name
@@ -140,24 +141,28 @@ def _switch(
     made: RestoredState,
     present: Mapping[str, str] | None,
 ) -> Restored:
-    """Stops the box, starts it on the new volumes, and goes back if it does not get ready."""
+    """Stops the box, starts it on the new volumes, and goes back if it does not get ready, or if
+    anything else ends it, such as Ctrl-C.
+    """
     previous = cli.find_record()
-    if previous is not None and engine.inspect(previous).state == "running":
-        with cli.out.stage("stop") as stage:
-            engine.stop(previous, spec.plan.resources.stop_seconds)
-            stage.result = "stopped"
+    ran = previous is not None and engine.inspect(previous).state == "running"
     try:
+        if previous is not None and ran:
+            with cli.out.stage("stop") as stage:
+                engine.stop(previous, spec.plan.resources.stop_seconds)
+                stage.result = "stopped"
         if present is not None:
             with cli.out.stage("settle") as stage:
                 new_state.settle(engine, shot, made.snapshot, present)
                 stage.result = "budgets and secrets are those of now"
         record = _start(cli, engine, replace(spec, volumes=shot.volumes))
-    except AgentboxError as error:
-        if present is None:
+    except BaseException as error:
+        if present is None or not (ran or isinstance(error, AgentboxError)):
             _forget_unstarted(cli, engine, shot)
             raise
-        _go_back(cli, engine, spec, made, error)
-        raise AssertionError("going back raises") from error
+        with deferred_interrupts():
+            _go_back(cli, engine, spec, made, error)
+        raise
     confirm_start(cli, record)
     return Restored(made, record, record.generation)
 
@@ -188,25 +193,40 @@ def _start(cli: CliContext, engine: Engine, spec: StartSpec) -> BoxRecord:
 
 
 def _go_back(
-    cli: CliContext, engine: Engine, spec: StartSpec, made: RestoredState, error: AgentboxError
+    cli: CliContext, engine: Engine, spec: StartSpec, made: RestoredState, error: BaseException
 ) -> None:
-    """Starts the old volumes again. Raises AgentboxError (exit 6), also when it has done so."""
-    store = GenerationStore(cli.state())
-    current = store.current()
-    if current is not None and dict(current.volumes) != dict(spec.volumes):
-        record = cli.find_record()
-        mark_bad(store, current.number, error.message, boot_lines(engine, record) if record else [])
+    """Starts the old volumes again. Raises AgentboxError (exit 6), also when it has done so, but
+    not for an error of another kind, which the caller raises again.
+    """
+    why = _reason(error)
     try:
-        _start(cli, engine, spec)
-    except AgentboxError as second:
+        store, record = GenerationStore(cli.state()), cli.find_record()
+        current = store.current()
+        on_old = current is None or dict(current.volumes) == dict(spec.volumes)
+        if current is not None and not on_old:
+            mark_bad(store, current.number, why, boot_lines(engine, record) if record else [])
+        if not (on_old and record is not None and engine.inspect(record).state == "running"):
+            _start(cli, engine, spec)
+    except (AgentboxError, OSError) as second:
         raise AgentboxError(
-            f"cannot restore {made.snapshot}: {error.message}; and the old state did not start "
-            f"again: {second.message}",
+            f"cannot restore {made.snapshot}: {why}; and the old state did not start "
+            f"again: {_reason(second)}",
             "Both states are kept: agentbox generations. Run agentbox up once the reason is gone.",
             exit_code=ExitCode.ENGINE,
         ) from second
+    if not isinstance(error, AgentboxError | OSError):
+        cli.out.line("The old state runs again.")
+        return
     raise AgentboxError(
-        f"cannot restore {made.snapshot}: {error.message}",
+        f"cannot restore {made.snapshot}: {why}",
         "The old state runs again. The restored one is kept: agentbox generations.",
         exit_code=ExitCode.ENGINE,
     ) from error
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, AgentboxError):
+        return error.message
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
+    return str(error) or type(error).__name__
