@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import IO, Final
 
 from agentbox.backup.archive.repository import ArchiveRepository
+from agentbox.backup.archive.strict_tar import open_strict
 from agentbox.backup.errors import damaged
 from agentbox.backup.files import open_file
 from agentbox.backup.heads import ID
@@ -30,7 +31,7 @@ def import_export(stream: IO[bytes], folder: Path) -> str:
     """
     names: list[str] = []
     try:
-        with tarfile.open(fileobj=stream, mode="r|") as tar:
+        with open_strict(stream) as tar:
             for info in tar:
                 body = tar.extractfile(info) if info.isreg() else None
                 if body is None or len(names) == 2 or not ID.fullmatch(info.name):

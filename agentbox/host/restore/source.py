@@ -138,7 +138,7 @@ def _file_members(
     name: str, file: Path, identities: Sequence[Any]
 ) -> Iterator[Iterator[OpenedMember]]:
     from agentbox.backup.archive.keys import wrong_identity
-    from agentbox.backup.archive.reading import opened, tar_members
+    from agentbox.backup.archive.reading import opened, opened_tar
     from agentbox.backup.archive.streams import ArchiveDamaged, NoMatchingIdentity
     from agentbox.backup.errors import damaged, repository_errors
 
@@ -152,7 +152,8 @@ def _file_members(
                 with opened(stream, identities if start == _AGE else None) as members:
                     yield members
             else:
-                yield tar_members(stream)
+                with opened_tar(stream) as members:
+                    yield members
     except NoMatchingIdentity as error:
         raise wrong_identity(name, _stanzas(file), given=True) from error
     except ArchiveDamaged as error:
