@@ -151,7 +151,10 @@ def _show(cli: CliContext, source: Source, totals: tuple[int, int]) -> None:
 
 def _confirm(source: Source, box: str) -> None:
     when = "" if source.head is None else f" of {source.head.time:%Y-%m-%d %H:%M} UTC"
-    asked = f"Replace the state of {box} by the snapshot {escape_invisible(source.name)}{when}?"
+    partial = () if source.head is None else source.head.partial
+    without = f", which lacks {', '.join(map(escape_invisible, partial))}" if partial else ""
+    name = escape_invisible(source.name)
+    asked = f"Replace the state of {box} by the snapshot {name}{when}{without}?"
     if not (sys.stdin.isatty() and click.confirm(asked, default=False, err=True)):
         raise AgentboxError(
             f"cannot restore {source.name}: not confirmed", "Give --yes.", exit_code=ExitCode.USAGE
@@ -176,5 +179,7 @@ def _print_restored(cli: CliContext, restored: Restored) -> None:
         cli.out.line(f"named tokens that were disabled: {state.tokens_disabled}")
     if state.agents_ended:
         cli.out.line(f"agents that ran then and are lost now: {state.agents_ended}")
+    if state.partial:
+        cli.out.line(f"not restored, since they were down at the cut: {', '.join(state.partial)}")
     if state.left:
         cli.out.line(f"in the snapshot, but in no volume of the box: {', '.join(state.left)}")
