@@ -8,11 +8,13 @@ from dataclasses import field
 from itertools import chain
 from pathlib import Path
 
+import apsw
+
 from agentbox.backup.repository import OpenedMember
 from agentbox.contracts.backups import CUT_FILE, Cut, SnapshotMember
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import Record, record
-from agentbox.core.slot_errors import ValidationError
+from agentbox.core.slot_errors import AdapterError, ValidationError
 from agentbox.restoring import journal, no_return, pods_index, present
 from agentbox.restoring.allowed import slots
 from agentbox.restoring.errors import damaged, disk_errors, no_room
@@ -111,14 +113,20 @@ def make_state(
     )
 
 
-def settle(snapshot: str, paths: Paths, present_state: Path) -> None:
+def settle(snapshot: str, paths: Paths, present_state: Path) -> str:
     """Takes from the state folder of the stopped box what must not go back: budgets that were
-    spent, and its own secrets. Raises AgentboxError (exit 3).
+    spent, and its own secrets. Returns why the budgets are those of the snapshot, "" if they are
+    not: a box with a damaged store is what a restore is for. Raises AgentboxError (exit 3).
     """
-    with disk_errors(snapshot):
-        present.take_budgets(paths, present_state)
+    kept = ""
+    with disk_errors(snapshot, stopped=True):
+        try:
+            present.take_budgets(paths, present_state)
+        except (apsw.Error, AdapterError) as error:
+            kept = f"{present.BUDGETS} of the stopped box cannot be read: {error}"
         present.take_secrets(paths, present_state)
         _sync(paths.state)
+    return kept
 
 
 def _parse_cut(snapshot: str, text: bytes) -> Cut:

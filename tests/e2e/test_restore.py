@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +52,9 @@ def snapshots(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Snapshots
     paths = Paths(Path(json.loads((desk.state / "record.json").read_text())["root"]))
     for name in ("good", "broken"):
         stage(paths, folder / name, snapshot=name, box=desk.name)
-    (folder / "broken" / "state" / "boot").write_text("not a folder, so that no boot succeeds")
+    streams = folder / "broken/state/orchestrator/streams"
+    shutil.rmtree(streams, ignore_errors=True)
+    streams.write_text("not a folder, so that agent-host does not start")
     made.write(folder / "good")
     made.write(folder / "broken")
     return made

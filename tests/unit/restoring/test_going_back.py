@@ -52,7 +52,7 @@ class Spec:
 def switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Box, Any], None]:
     """Runs the switch with that box; `settle` replaces the program that settles the state."""
 
-    def run(box: Box, settle: Callable[..., None]) -> None:
+    def run(box: Box, settle: Callable[..., str]) -> None:
         cli: Any = SimpleNamespace(
             find_record=SimpleNamespace, state=lambda: BoxState(tmp_path / "box"), out=Output()
         )
@@ -73,8 +73,8 @@ def switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Box, An
     return run
 
 
-def failing(error: BaseException) -> Callable[..., None]:
-    def settle(*_arguments: object) -> None:
+def failing(error: BaseException) -> Callable[..., str]:
+    def settle(*_arguments: object) -> str:
         raise error
 
     return settle

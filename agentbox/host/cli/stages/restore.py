@@ -45,11 +45,14 @@ class RestoreRequest:
 
 @dataclass(frozen=True)
 class Restored:
-    """What was made, and the box that runs on it."""
+    """What was made, and the box that runs on it. `budgets_kept`: why its budgets are those of the
+    snapshot, "" if what was spent since counts.
+    """
 
     state: RestoredState
     record: BoxRecord
     generation: int
+    budgets_kept: str = ""
 
 
 def restore(cli: CliContext, request: RestoreRequest) -> Restored:
@@ -145,6 +148,7 @@ def _switch(
     anything else ends it, such as Ctrl-C.
     """
     previous = cli.find_record()
+    kept = ""
     ran = previous is not None and engine.inspect(previous).state == "running"
     try:
         if previous is not None and ran:
@@ -153,8 +157,12 @@ def _switch(
                 stage.result = "stopped"
         if present is not None:
             with cli.out.stage("settle") as stage:
-                new_state.settle(engine, shot, made.snapshot, present)
-                stage.result = "budgets and secrets are those of now"
+                kept = new_state.settle(engine, shot, made.snapshot, present)
+                stage.result = (
+                    f"secrets are those of now, budgets those of the snapshot: {kept}"
+                    if kept
+                    else "budgets and secrets are those of now"
+                )
         record = _start(cli, engine, replace(spec, volumes=shot.volumes))
     except BaseException as error:
         if present is None or not (ran or isinstance(error, AgentboxError)):
@@ -164,7 +172,7 @@ def _switch(
             _go_back(cli, engine, spec, made, error)
         raise
     confirm_start(cli, record)
-    return Restored(made, record, record.generation)
+    return Restored(made, record, record.generation, kept)
 
 
 def _forget_unstarted(cli: CliContext, engine: Engine, shot: OneShot) -> None:

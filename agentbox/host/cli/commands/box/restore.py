@@ -169,12 +169,15 @@ def _print_restored(cli: CliContext, restored: Restored) -> None:
             "name": record.name,
             "url": record.api_url,
             "generation": restored.generation,
+            "budgets_kept": restored.budgets_kept,
         }
     )
     cli.out.line(
         f"restored {state.snapshot} into {record.name}: {record.api_url}, generation "
         f"{restored.generation}"
     )
+    if restored.budgets_kept:
+        cli.out.line(f"budgets are those of the snapshot: {restored.budgets_kept}")
     if state.tokens_disabled:
         cli.out.line(f"named tokens that were disabled: {state.tokens_disabled}")
     if state.agents_ended:
