@@ -37,6 +37,7 @@ from agentbox.core.slot_errors import AdapterError
 
 MAKE: Final = "make a backup"
 PRUNE: Final = "prune backups"
+_STAGE_AGAIN: Final = "What was staged is not usable. Make a new one: agentbox backup create"
 
 
 class ArchiveRepository:
@@ -64,7 +65,11 @@ class ArchiveRepository:
         with self._folder.exclusively(MAKE):
             heads = self._folder.heads()
             if cut.id in heads.sound or cut.id in heads.faults:
-                raise BackupError(UNUSABLE, f"cannot make backup {cut.id}: there is one already")
+                raise BackupError(
+                    UNUSABLE,
+                    f"cannot make backup {cut.id}: there is one already",
+                    "Make a new one: agentbox backup create",
+                )
             tar = StagedTar(staged, cut.time)
             with repository_errors(MAKE):
                 self._check_room(tar.total_bytes(), min_free)
@@ -220,9 +225,13 @@ def read_cut(staged: Path) -> Cut:
                 raise FileNotFoundError(2, "no such file", str(staged / CUT_FILE))
             cut = Cut.from_wire(document)
         except (ValueError, AdapterError) as error:
-            raise BackupError(UNUSABLE, f"cannot read {staged / CUT_FILE}: {error}") from error
+            raise BackupError(
+                UNUSABLE, f"cannot read {staged / CUT_FILE}: {error}", _STAGE_AGAIN
+            ) from error
     if not ID.fullmatch(cut.id):
-        raise BackupError(UNUSABLE, f"cannot make backup {cut.id!r}: that is not an id")
+        raise BackupError(
+            UNUSABLE, f"cannot make backup {cut.id!r}: that is not an id", _STAGE_AGAIN
+        )
     return cut
 
 

@@ -59,14 +59,18 @@ class Source:
 
 
 @contextmanager
-def found_source(cli: CliContext, wanted: str, engine: str, box: str) -> Iterator[Source]:
-    """`wanted` is a file, an id, or `latest`. Raises AgentboxError (exit 1) if there is none."""
+def found_source(
+    cli: CliContext, wanted: str, engine: str, box: str, repository: Path | None = None
+) -> Iterator[Source]:
+    """`wanted` is a file, or an id or `latest` of `repository`, by default that of the box. Raises
+    AgentboxError (exit 1) if there is none.
+    """
     file = Path(wanted)
     if file.is_file() and _is_export(file):
         with tempfile.TemporaryDirectory(prefix="agentbox-restore-") as folder:
             yield _exported_source(file, Path(folder))
     else:
-        yield _find_source(cli, wanted, engine, box)
+        yield _find_source(cli, wanted, engine, box, repository)
 
 
 def _is_export(file: Path) -> bool:
@@ -93,7 +97,9 @@ def _exported_source(file: Path, folder: Path) -> Source:
     return Source(head.id, folder, None, head)
 
 
-def _find_source(cli: CliContext, wanted: str, engine: str, box: str) -> Source:
+def _find_source(
+    cli: CliContext, wanted: str, engine: str, box: str, repository: Path | None
+) -> Source:
     from agentbox.backup.archive.repository import ArchiveRepository
 
     file = Path(wanted)
@@ -102,7 +108,7 @@ def _find_source(cli: CliContext, wanted: str, engine: str, box: str) -> Source:
         beside = file.parent / f"{name}.json"
         head = ArchiveRepository(file.parent, None).get(name) if beside.is_file() else None
         return Source(name, file.parent, file, head)
-    folder = repository_folder(cli, engine, box)
+    folder = repository or repository_folder(cli, engine, box)
     head = ArchiveRepository(folder, None).get(wanted)
     return Source(head.id, folder, None, head)
 

@@ -68,8 +68,8 @@ def restore(cli: CliContext, request: RestoreRequest) -> Restored:
     if request.other_box and has_present:
         raise AgentboxError(
             f"cannot restore {request.source.name} into {name}: that box has a state",
-            f"Choose a name that is not in use, or remove it first: agentbox --manifest "
-            f"{cli.manifest} down --volumes",
+            "Choose another name. `agentbox down --volumes` would remove that state, and the "
+            "snapshots of that box with it.",
             exit_code=ExitCode.USAGE,
         )
     engine.discard_volumes(name, cli.state(), volumes)  # of a restore that was killed

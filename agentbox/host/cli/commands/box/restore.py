@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     help="Make another box of it: NAME is that of the manifest, and has no state yet.",
 )
 @click.option(
+    "--repository",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder with snapshots, such as those of another box or a copy.",
+)
+@click.option(
     "--identity",
     metavar="FILE|-",
     default="",
@@ -48,6 +54,7 @@ def command(
     snapshot: str,
     dry_run: bool,
     into: str,
+    repository: Path | None,
     identity: str,
     keep_tokens: bool,
     engine_name: str,
@@ -72,9 +79,16 @@ def command(
             f"Give a manifest of that box: agentbox --manifest FILE restore --into {into}",
             exit_code=ExitCode.USAGE,
         )
+    if into and repository is None and not Path(snapshot).is_file():
+        raise AgentboxError(
+            f"cannot restore {snapshot} into {into}: its repository has none of another box",
+            "Give the snapshot as a file, or the folder it is in: --repository DIR. `agentbox "
+            "backup export` makes a file of a snapshot.",
+            exit_code=ExitCode.USAGE,
+        )
     record = cli.find_record()
     engine = record.engine if record is not None else engine_name
-    with found_source(cli, snapshot, engine, box) as source:
+    with found_source(cli, snapshot, engine, box, repository) as source:
         identities = read_identities(identity or None)
         _check_head(cli, source, box, into)
         with cli.out.stage("verify") as stage:
