@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import apsw
 import pytest
 from desk import Desk
 from support.staged_state import stage
@@ -52,9 +53,9 @@ def snapshots(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Snapshots
     paths = Paths(Path(json.loads((desk.state / "record.json").read_text())["root"]))
     for name in ("good", "broken"):
         stage(paths, folder / name, snapshot=name, box=desk.name)
-    streams = folder / "broken/state/orchestrator/streams"
-    shutil.rmtree(streams, ignore_errors=True)
-    streams.write_text("not a folder, so that agent-host does not start")
+    agents = folder / "broken/state/orchestrator/agents.db"
+    with closing(apsw.Connection(str(agents))) as connection:  # so that agent-host does not start
+        connection.execute("ALTER TABLE facts RENAME COLUMN value TO gone")
     made.write(folder / "good")
     made.write(folder / "broken")
     return made

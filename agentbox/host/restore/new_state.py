@@ -83,7 +83,7 @@ def settle(engine: Engine, shot: OneShot, snapshot: str, beside: Mapping[str, st
     arguments = ("settle", snapshot, BESIDE)
     doing = f"restore {snapshot}"
     shot = replace(shot, arguments=arguments, beside=beside)
-    return str(_answer(engine.run_once(shot, doing), doing))
+    return str(_answer(engine.run_once(shot, doing), doing) or "")  # null of an earlier release
 
 
 def _answer(text: str, doing: str) -> Any:

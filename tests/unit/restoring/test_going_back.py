@@ -13,7 +13,9 @@ import pytest
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.output import Output
 from agentbox.host.cli.stages import restore as stages
+from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.state import BoxState
+from agentbox.host.restore import new_state
 
 OLD: dict[str, str] = {}
 NEW = {"state": "state-g2", "branches": "branches-g2"}
@@ -118,3 +120,14 @@ def test_a_box_that_was_stopped_stays_so(switch: Callable[[Box, Any], None]) -> 
     with pytest.raises(KeyboardInterrupt):
         switch(box, failing(KeyboardInterrupt()))
     assert (box.state, box.starts, box.discarded) == ("stopped", [], [NEW])
+
+
+@pytest.mark.parametrize(
+    ("answer", "kept"), [('{"restored":null}', ""), ('{"restored":"why"}', "why")]
+)
+def test_the_answer_of_an_earlier_release_is_understood(answer: str, kept: str) -> None:
+    """The program is that of the box's image, which may be older than the host: it said null."""
+    engine: Any = SimpleNamespace(run_once=lambda _shot, _doing: answer)
+    state: Any = None
+    shot = OneShot(name="box", state=state, module="m", image="", volumes={}, seconds=1)
+    assert new_state.settle(engine, shot, "s1", {}) == kept
