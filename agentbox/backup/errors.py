@@ -18,7 +18,6 @@ IDENTITY: Final = "identity"
 NOT_FOUND: Final = "not-found"
 DAMAGED: Final = "damaged"
 CLOCK: Final = "clock"
-ENGINE: Final = "engine"
 
 _REASONS: Final = {
     errno.ENOSPC: (FULL, "it is full"),

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import IO, Final
 
 from agentbox.backup.archive.repository import ArchiveRepository
+from agentbox.backup.archive.strict_tar import open_strict
 from agentbox.backup.errors import damaged
+from agentbox.backup.files import open_file
 from agentbox.backup.heads import ID
 from agentbox.backup.repository import OpenedMember
 
@@ -18,7 +20,7 @@ _TYPES: Final = {"file": tarfile.REGTYPE, "folder": tarfile.DIRTYPE, "link": tar
 
 def file_chunks(path: Path) -> Iterator[bytes]:
     """The bytes of a file. Raises OSError."""
-    with path.open("rb") as file:
+    with open_file(path) as file:
         yield from iter(lambda: file.read(_BLOCK), b"")
 
 
@@ -29,7 +31,7 @@ def import_export(stream: IO[bytes], folder: Path) -> str:
     """
     names: list[str] = []
     try:
-        with tarfile.open(fileobj=stream, mode="r|") as tar:
+        with open_strict(stream) as tar:
             for info in tar:
                 body = tar.extractfile(info) if info.isreg() else None
                 if body is None or len(names) == 2 or not ID.fullmatch(info.name):

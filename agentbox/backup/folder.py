@@ -17,21 +17,21 @@ from pathlib import Path
 from typing import Final
 
 from agentbox.backup.errors import BUSY, BackupError, damaged, not_found, repository_errors
+from agentbox.backup.files import open_regular, take_owner, write_synced
 from agentbox.backup.heads import (
     ID,
     RECORD_FILE,
     HeadDamaged,
     NewerFormat,
     RepositoryRecord,
-    decode_head,
     encode,
+    read_head,
     read_record,
 )
 from agentbox.backup.repository import Fault
 from agentbox.contracts.backups import Snapshot
 from agentbox.core.canonical import sha256_hex
 from agentbox.core.errors import ExitCode
-from agentbox.core.files import atomic
 from agentbox.core.files.atomic import sync_directory
 
 LOCK: Final = "lock"
@@ -99,9 +99,7 @@ class RepositoryFolder:
                 if id == name or name == RECORD_FILE or not ID.fullmatch(id):
                     continue
                 try:
-                    data = (self.path / name).read_bytes()
-                    sound[id] = decode_head(data, id)
-                    hashes[id] = sha256_hex(data)
+                    sound[id], hashes[id] = read_head(self.path, id)
                 except HeadDamaged as error:
                     faults[id] = error
         return Heads(sound, hashes, faults)
@@ -137,8 +135,8 @@ class RepositoryFolder:
             return
         with repository_errors(action):
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            descriptor = os.open(self.path / LOCK, flags, 0o600)
+            descriptor = open_regular(self.path / LOCK, os.O_RDWR | os.O_CREAT)
+            take_owner(descriptor, self.path)
         self._depth = 1
         try:
             try:
@@ -158,7 +156,7 @@ class RepositoryFolder:
     def is_held(self) -> bool:
         """True while somebody writes."""
         try:
-            descriptor = os.open(self.path / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = open_regular(self.path / LOCK)
         except FileNotFoundError:
             return False
         try:
@@ -170,18 +168,17 @@ class RepositoryFolder:
         return False
 
     def publish(self, head: Snapshot, data: bytes) -> str:
-        """Publishes a head whose archive is the part of that name; engine restic has none. Returns
-        the SHA-256 of the head. Raises OSError, with nothing published.
+        """Publishes a head whose archive is the part of that name. Returns the SHA-256 of the head.
+        Raises OSError, with nothing published.
         """
         part, record, head_sha256 = (
             self.part(head.id, "head"),
             self.path / _RECORD,
             sha256_hex(data),
         )
-        _write_synced(part, data)
-        _write_synced(record, encode(replace(self.record(), newest=head_sha256)))
-        if head.engine == "archive":
-            self.part(head.id, "archive").rename(self.path / head.archive)
+        write_synced(part, data)
+        write_synced(record, encode(replace(self.record(), newest=head_sha256)))
+        self.part(head.id, "archive").rename(self.path / head.archive)
         sync_directory(self.path)
         part.rename(self.head_path(head.id))
         record.rename(self.path / RECORD_FILE)
@@ -203,13 +200,13 @@ class RepositoryFolder:
         named.add(row.newest)
         removed = {*row.pruned, *(heads.hashes[id] for id in ids)}
         row = replace(row, pruned=tuple(sorted(removed & named)))
-        atomic.replace(self.path / RECORD_FILE, encode(row), mode=0o600)
+        write_synced(self.path / _RECORD, encode(row))
+        (self.path / _RECORD).rename(self.path / RECORD_FILE)
         for head in gone:
             self.head_path(head.id).rename(self.part(head.id, "removed"))
         sync_directory(self.path)
         for head in gone:
-            if head.engine == "archive":
-                (self.path / head.archive).unlink(missing_ok=True)
+            (self.path / head.archive).unlink(missing_ok=True)
             self.part(head.id, "removed").unlink()
         sync_directory(self.path)
 
@@ -238,6 +235,8 @@ class RepositoryFolder:
                 names += [file for file in gone if _remove(self.path / file)]
             else:
                 names += self.discard(id)
+        if self.staging.is_symlink():
+            self.staging.unlink()
         if self.staging.exists():
             for folder in sorted(self.staging.iterdir()):
                 if folder.name == keep:
@@ -272,18 +271,6 @@ class RepositoryFolder:
                 )
         if row.newest not in known:
             yield Fault(RECORD_FILE, "names a newest head that is gone and was not pruned")
-
-
-def _write_synced(path: Path, data: bytes) -> None:
-    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-    descriptor = os.open(path, flags, 0o600)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _remove(path: Path) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
+from agentbox.backup.files import NotRegular, read_bounded
 from agentbox.contracts.backups import HEAD_FORMAT, Cut, Snapshot, SnapshotMember
 from agentbox.core.canonical import sha256_hex
 from agentbox.core.jcs import jcs
@@ -90,15 +91,33 @@ def decode_head(data: bytes, id: str) -> Snapshot:
         raise HeadDamaged(f"is not a head ({error})") from error
     if head.id != id:
         raise HeadDamaged(f"is the head of {head.id}")
+    if head.archive != archive_name(id, head.encrypt):
+        raise HeadDamaged(f"names an archive that is not its own: {head.archive!r}")
     return head
+
+
+def archive_name(id: str, encrypt: str) -> str:
+    """Of the archive beside the head. `encrypt` is age or none."""
+    return f"{id}.tar.zst.age" if encrypt == "age" else f"{id}.tar.zst"
+
+
+def read_head(folder: Path, id: str) -> tuple[Snapshot, str]:
+    """The head and the SHA-256 of its bytes. Raises HeadDamaged, OSError."""
+    try:
+        data = read_bounded(folder / f"{id}.json")
+    except NotRegular as error:
+        raise HeadDamaged(error.why) from error
+    return decode_head(data, id), sha256_hex(data)
 
 
 def read_record(folder: Path) -> RepositoryRecord | None:
     """None without one. Raises HeadDamaged, OSError."""
     try:
-        data = (folder / RECORD_FILE).read_bytes()
+        data = read_bounded(folder / RECORD_FILE)
     except FileNotFoundError:
         return None
+    except NotRegular as error:
+        raise HeadDamaged(error.why) from error
     try:
         return RepositoryRecord.from_wire(_checked(data))
     except AdapterError as error:

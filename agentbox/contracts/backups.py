@@ -61,9 +61,8 @@ class SnapshotMember(Record):
 class Snapshot(Record):
     """The head of a snapshot, `<id>.json` in JCS; without it a snapshot does not exist. `archive`
     is the name of the file beside it, `sha256` that of its bytes, `encrypt` how they are encrypted
-    and `recipients` to how many keys; with engine restic it is restic's id of the snapshot, and
-    `sha256` is "". `previous` is the SHA-256 of the head before it, "" for the first; `digest` that
-    of this head without `digest`.
+    and `recipients` to how many keys. No release writes the engine restic yet. `previous` is the
+    SHA-256 of the head before it, "" for the first; `digest` that of this head without `digest`.
     """
 
     format: int = HEAD_FORMAT

@@ -28,14 +28,17 @@ def no_room(snapshot: str, needed: int, free: int) -> AgentboxError:
 
 
 @contextmanager
-def disk_errors(snapshot: str) -> Iterator[None]:
-    """Turns an OSError of the new volumes into an AgentboxError (exit 3)."""
+def disk_errors(snapshot: str, *, stopped: bool = False) -> Iterator[None]:
+    """Turns an OSError of the new volumes into an AgentboxError (exit 3). `stopped`: the box does
+    not run any more.
+    """
+    touched = "" if stopped else "The box was not touched. "
     try:
         yield
     except OSError as error:
         why = "the disk is full" if error.errno in _NO_ROOM else error.strerror or str(error)
         raise AgentboxError(
             f"cannot restore {snapshot}: {why}",
-            "The box was not touched. Free room or repair the disk of its volumes.",
+            f"{touched}Free room or repair the disk of its volumes.",
             exit_code=ExitCode.PREREQUISITE,
         ) from error

@@ -1,6 +1,6 @@
 """`python -m agentbox.restoring`: makes a restored state below the prefix of this process, or
 settles one with the state of the stopped box. Prints one JSON object: `restored`, or `error` with
-`message`, `hint` and `exit_code`.
+`message`, `hint` and `exit_code`. What `settle` restored is why budgets are those of the snapshot.
 """
 
 import argparse
@@ -42,8 +42,7 @@ def _make(paths: Paths) -> Any:
 
 
 def _settle(paths: Paths, given: argparse.Namespace) -> Any:
-    settle(given.snapshot, paths, given.present)
-    return None
+    return settle(given.snapshot, paths, given.present)
 
 
 def _print(document: Any) -> None:

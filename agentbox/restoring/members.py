@@ -6,6 +6,7 @@ import errno
 import hashlib
 import os
 import stat
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import IO, Final
 
 from agentbox.backup.repository import OpenedMember
 from agentbox.contracts.backups import CUT_FILE, SnapshotMember
-from agentbox.core.files.member_names import member_name as _head_name
+from agentbox.core.files.member_names import member_name
 from agentbox.core.paths import Paths
-from agentbox.restoring.errors import damaged
+from agentbox.restoring.allowed import MAX_PLAN, PLAN, has_secrets, is_allowed, is_skipped
+from agentbox.restoring.errors import damaged, no_room
 
 LINKED: Final = frozenset({"branches"})
 """Volumes in which agents make links: only there a link is restored."""
@@ -23,8 +25,6 @@ MAX_CUT: Final = 1 << 20  # bytes of `cut.json`
 _CHUNK: Final = 1 << 20
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _NEW_FILE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-# Made again by the box: records of what was open, locks, indexes, probes, and what runs now.
-_SKIPPED: Final = ("state/stores/", "state/lock", "state/probes/", "state/events/search.db")
 _READ_ELSEWHERE: Final = frozenset({"box", "external", "workspace"})
 
 
@@ -48,20 +48,25 @@ def unpack(
     members: Iterable[OpenedMember],
     roots: Mapping[str, Path],
     expected: Mapping[str, SnapshotMember] | None,
+    room: int = sys.maxsize,
 ) -> Unpacked:
     """Writes every member below the root of its volume. `expected` are the files that the head
-    names, None without a head. Raises AgentboxError (exit 1) that names the first damaged member;
-    OSError.
+    names, None without a head; `room` is how many bytes may be written. Raises AgentboxError (exit
+    1) that names the first damaged member, exit 3 without room; OSError.
     """
-    cut, left, size, seen = b"", list[str](), 0, set[str]()
+    cut, left, size, seen, secrets = b"", list[str](), 0, set[str](), False
     folders: list[tuple[Path, int]] = []
     for member in members:
         parts = _parts(snapshot, member.path)
         body = _Checked(member)
-        seen.add(_head_name(member.path))
+        seen.add(member_name(member.path))
+        if member.kind == "file":
+            _require_known(snapshot, member, expected)
         if member.path == CUT_FILE and member.kind == "file":
             cut = body.read_all(MAX_CUT)
-        elif parts[0] not in roots or member.path.startswith(_SKIPPED):
+        elif member.path == PLAN and member.kind == "file":
+            secrets = has_secrets(body.read_all(MAX_PLAN))
+        elif parts[0] not in roots or is_skipped(member.path):
             body.skip()
             if parts[0] not in {*roots, *_READ_ELSEWHERE}:
                 raise damaged(snapshot, member.path, "belongs to no volume of a box")
@@ -69,6 +74,10 @@ def unpack(
                 left.append(member.path)
         elif member.kind == "link" and parts[0] not in LINKED:
             raise damaged(snapshot, member.path, "is a link, which this volume never has")
+        elif parts[0] == "state" and not is_allowed(member.path, member.kind, secrets=secrets):
+            raise damaged(snapshot, member.path, "is not what a backup takes of a box")
+        elif size + member.size > room:
+            raise no_room(snapshot, size + member.size, room)
         else:
             _write(snapshot, member, roots[parts[0]], parts[1:], body)
             if member.kind == "folder":
@@ -136,6 +145,19 @@ def _parts(snapshot: str, path: str) -> tuple[str, ...]:
     return parts
 
 
+def _require_known(
+    snapshot: str, member: OpenedMember, expected: Mapping[str, SnapshotMember] | None
+) -> None:
+    """Before it is written: a body that the head does not name could fill the disk."""
+    if expected is None:
+        return
+    known = expected.get(member_name(member.path))
+    if known is None:
+        raise damaged(snapshot, member.path, "is not in the head of the snapshot")
+    if known.size != member.size:
+        raise damaged(snapshot, member.path, "differs from its size in the head")
+
+
 def _compare(
     snapshot: str,
     member: OpenedMember,
@@ -144,12 +166,7 @@ def _compare(
 ) -> None:
     if body.size != member.size:
         raise damaged(snapshot, member.path, f"has {body.size} bytes, not {member.size}")
-    if expected is None:
-        return
-    known = expected.get(_head_name(member.path))
-    if known is None:
-        raise damaged(snapshot, member.path, "is not in the head of the snapshot")
-    if (known.size, known.sha256) != (body.size, body.sha256):
+    if expected is not None and expected[member_name(member.path)].sha256 != body.sha256:
         raise damaged(snapshot, member.path, "differs from its SHA-256 in the head")
 
 

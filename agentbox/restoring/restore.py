@@ -2,20 +2,25 @@
 
 import json
 import os
+import tarfile
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from itertools import chain
 from pathlib import Path
+
+import apsw
 
 from agentbox.backup.repository import OpenedMember
 from agentbox.contracts.backups import CUT_FILE, Cut, SnapshotMember
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import Record, record
-from agentbox.core.slot_errors import ValidationError
+from agentbox.core.slot_errors import AdapterError, ValidationError
 from agentbox.restoring import journal, no_return, pods_index, present
+from agentbox.restoring.allowed import slots
 from agentbox.restoring.errors import damaged, disk_errors, no_room
 from agentbox.restoring.members import unpack, volume_roots
 from agentbox.restoring.release import check_release
-from agentbox.restoring.stores import check_and_migrate
+from agentbox.restoring.stores import check_and_migrate, require_counts, require_stores
 
 SPARE_BYTES = 64 << 20  # for migrations and what the box writes at its start
 
@@ -36,8 +41,9 @@ class RestoreOptions(Record):
 
 @record
 class RestoredState(Record):
-    """`left`: members that no volume has, such as the tables of a shared database. `box`: whose
-    state it is. `stores`: the last migration of each store. The other members are counts.
+    """`left`: members that no volume has, such as the tables of a shared database. `partial`: slots
+    that were down at the cut, so that nothing of them is here. `box`: whose state it is. `stores`:
+    the last migration of each store. The other members are counts.
     """
 
     snapshot: str
@@ -51,6 +57,7 @@ class RestoredState(Record):
     agents_ended: int
     sessions_ended: int
     left: tuple[str, ...] = ()
+    partial: tuple[str, ...] = ()
     stores: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -62,15 +69,23 @@ def make_state(
     """
     snapshot = options.snapshot
     with disk_errors(snapshot):
-        _require_empty(snapshot, paths)
-        expected = None
+        roots = volume_roots(paths)
+        _require_empty(snapshot, roots)
+        expected, room = None, _free(roots) - SPARE_BYTES
         if options.members is not None:
             expected = {member.path: member for member in options.members}
-            _require_room(snapshot, paths, sum(member.size for member in options.members))
-        unpacked = unpack(snapshot, members, volume_roots(paths), expected)
+            size = sum(member.size for member in options.members)
+            if size > room:
+                raise no_room(snapshot, size + SPARE_BYTES, room + SPARE_BYTES)
+        try:
+            unpacked = unpack(snapshot, members, roots, expected, room)
+        except tarfile.TarError as error:  # a body that ends early
+            raise damaged(snapshot, "its stream", f"cannot be read: {error}") from error
         cut = _parse_cut(snapshot, unpacked.cut)
         check_release(snapshot, cut.release)
+        require_stores(snapshot, paths, cut, unpacked.left)
         stores = check_and_migrate(snapshot, paths)
+        require_counts(snapshot, paths, cut)
         objects = pods_index.check_and_index(snapshot, paths)
         journal.check(snapshot, paths, cut)
         disabled = 0 if options.keep_tokens else no_return.disable_tokens(paths)
@@ -80,7 +95,7 @@ def make_state(
             no_return.forget_identity(paths)
         epoch = journal.next_epoch(cut)
         journal.continue_as_fork(paths, options.box, cut, epoch)
-        _sync(paths.state)
+        _sync(*roots.values())
     return RestoredState(
         snapshot=snapshot,
         box=cut.box,
@@ -94,17 +109,24 @@ def make_state(
         sessions_ended=sessions,
         left=unpacked.left,
         stores=stores,
+        partial=cut.partial,
     )
 
 
-def settle(snapshot: str, paths: Paths, present_state: Path) -> None:
+def settle(snapshot: str, paths: Paths, present_state: Path) -> str:
     """Takes from the state folder of the stopped box what must not go back: budgets that were
-    spent, and its own secrets. Raises AgentboxError (exit 3).
+    spent, and its own secrets. Returns why the budgets are those of the snapshot, "" if they are
+    not: a box with a damaged store is what a restore is for. Raises AgentboxError (exit 3).
     """
-    with disk_errors(snapshot):
-        present.take_budgets(paths, present_state)
+    kept = ""
+    with disk_errors(snapshot, stopped=True):
+        try:
+            present.take_budgets(paths, present_state)
+        except (apsw.Error, AdapterError) as error:
+            kept = f"{present.BUDGETS} of the stopped box cannot be read: {error}"
         present.take_secrets(paths, present_state)
         _sync(paths.state)
+    return kept
 
 
 def _parse_cut(snapshot: str, text: bytes) -> Cut:
@@ -114,22 +136,24 @@ def _parse_cut(snapshot: str, text: bytes) -> Cut:
         raise damaged(snapshot, CUT_FILE, f"is not the record of a cut: {error}") from error
 
 
-def _require_empty(snapshot: str, paths: Paths) -> None:
-    if any(paths.slot(name).exists() for name in ("events", "beads", "orchestrator")):
-        raise damaged(snapshot, str(paths.state), "is not empty")
+def _require_empty(snapshot: str, roots: Mapping[str, Path]) -> None:
+    for name, root in roots.items():
+        folders = [root / slot for slot in slots()] if name == "state" else [root]
+        if any(folder.is_dir() and any(folder.iterdir()) for folder in folders):
+            raise damaged(snapshot, str(root), "is not empty")
 
 
-def _require_room(snapshot: str, paths: Paths, size: int) -> None:
-    paths.state.mkdir(mode=0o700, parents=True, exist_ok=True)
-    volume = os.statvfs(paths.state)
-    free = volume.f_bavail * volume.f_frsize
-    if size + SPARE_BYTES > free:
-        raise no_room(snapshot, size + SPARE_BYTES, free)
+def _free(roots: Mapping[str, Path]) -> int:
+    """Bytes that are free where there is the least."""
+    roots["state"].mkdir(mode=0o700, parents=True, exist_ok=True)
+    volumes = [os.statvfs(root) for root in roots.values() if root.is_dir()]
+    return min(volume.f_bavail * volume.f_frsize for volume in volumes)
 
 
-def _sync(folder: Path) -> None:
-    """Writes everything of the volume to the disk."""
-    for directory, _folders, files in os.walk(folder):
+def _sync(*roots: Path) -> None:
+    """Writes everything of the volumes to the disk; of one below another, once."""
+    tops = [root for root in roots if not any(other in root.parents for other in roots)]
+    for directory, _folders, files in chain.from_iterable(map(os.walk, tops)):
         for path in (Path(directory), *(Path(directory) / name for name in files)):
             if path.is_symlink():
                 continue

@@ -15,6 +15,7 @@ from agentbox.adapters.memory.sqlite import schema as memory_schema
 from agentbox.adapters.pods.local import index as pods
 from agentbox.agents.registry import store as agents
 from agentbox.api.auth import tokens
+from agentbox.contracts.backups import Cut
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import AdapterError
@@ -56,6 +57,14 @@ STORES: Final[Mapping[str, Store]] = {
 }
 """By path below the state folder."""
 
+_CODE: Final = "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view')"
+_COUNTS: Final[Mapping[str, tuple[str, str]]] = {
+    "beads": ("beads/beads.db", "SELECT count(*) FROM beads"),
+    "memory": ("memory/memory.db", "SELECT count(*) FROM entries"),
+    "pods": ("pods/index.db", "SELECT count(*) FROM objects"),
+    "agents": ("orchestrator/agents.db", "SELECT count(*) FROM agents"),
+}
+
 
 def present_stores(paths: Paths) -> list[str]:
     """The stores that a state has, by their path below it."""
@@ -84,6 +93,8 @@ def check_and_migrate(snapshot: str, paths: Paths) -> dict[str, int]:
                 rows = connection.execute("PRAGMA integrity_check").fetchall()
                 if rows != [("ok",)]:
                     raise damaged(snapshot, f"state/{name}", f"is damaged: {rows[0][0]}")
+                if extra := _not_of_migrations(connection, STORES[name]):
+                    raise damaged(snapshot, f"state/{name}", f"has {extra}, which no release makes")
                 migrate(connection, name, STORES[name].migrations)
             numbers[name] = len(STORES[name].migrations)
         except apsw.Error as error:
@@ -94,3 +105,49 @@ def check_and_migrate(snapshot: str, paths: Paths) -> dict[str, int]:
                 "Restore it with the release that wrote it, or with a later one.",
             ) from error
     return numbers
+
+
+def _not_of_migrations(connection: apsw.Connection, store: Store) -> str:
+    """A trigger or view of a store that its migrations do not make, "" without one. SQLite would
+    run it when the box writes.
+    """
+    applied = 0
+    if connection.execute("SELECT 1 FROM sqlite_schema WHERE name = 'migrations'").fetchall():
+        row = connection.execute("SELECT count(*) FROM migrations").fetchall()[0]
+        applied = int(str(row[0]))
+    with closing(apsw.Connection(":memory:")) as fresh:
+        store.prepare(fresh)
+        migrate(fresh, "a new store", store.migrations[:applied])
+        known = set(fresh.execute(_CODE).fetchall())
+    for row in connection.execute(_CODE):
+        if row not in known:
+            return f"the {row[0]} {row[1]!r}"
+    return ""
+
+
+def require_stores(snapshot: str, paths: Paths, cut: Cut, left: Sequence[str]) -> None:
+    """Raises AgentboxError (exit 1) that names a store of the cut that is not in the snapshot."""
+    for path in cut.stores:
+        volume, _, name = path.partition("/")
+        is_here = (
+            (paths.state / name).is_file()
+            if volume == "state"
+            else any(member.startswith(f"{path}/") for member in left)
+        )
+        if not is_here:
+            raise damaged(snapshot, path, "is missing")
+
+
+def require_counts(snapshot: str, paths: Paths, cut: Cut) -> None:
+    """Raises AgentboxError (exit 1) that names a store with another number of rows than at the
+    cut.
+    """
+    for slot, (name, query) in _COUNTS.items():
+        if slot not in cut.counts or f"state/{name}" not in cut.stores:
+            continue
+        with opened(paths, name) as connection:
+            count = int(str(connection.execute(query).fetchall()[0][0]))
+        if count != cut.counts[slot]:
+            raise damaged(
+                snapshot, f"state/{name}", f"has {count} rows, and {cut.counts[slot]} at the cut"
+            )

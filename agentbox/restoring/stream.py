@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from io import BytesIO
 from typing import IO, Final
 
+from agentbox.backup.archive.strict_tar import open_strict
 from agentbox.backup.repository import OpenedMember
 from agentbox.core.records.wire import to_json
 from agentbox.core.slot_errors import ValidationError
@@ -42,14 +43,14 @@ def receive(pipe: IO[bytes]) -> tuple[RestoreOptions, Iterator[OpenedMember]]:
     """The options, and the members as they arrive. Raises AgentboxError (exit 1) for a tar that
     ends early.
     """
-    tar = tarfile.open(fileobj=pipe, mode="r|")  # noqa: SIM115 - read to its end by the members
-    first = tar.next()
-    body = None if first is None or first.name != OPTIONS else tar.extractfile(first)
-    if body is None:
-        raise damaged("a snapshot", "its stream", "has no options")
     try:
+        tar = open_strict(pipe)  # read to its end by the members
+        first = tar.next()
+        body = None if first is None or first.name != OPTIONS else tar.extractfile(first)
+        if body is None:
+            raise damaged("a snapshot", "its stream", "has no options")
         options = RestoreOptions.from_wire(json.loads(body.read()))
-    except (ValueError, ValidationError) as error:
+    except (ValueError, ValidationError, tarfile.TarError) as error:
         raise damaged("a snapshot", "its stream", f"has no options: {error}") from error
     return options, _members(options.snapshot, tar)
 
@@ -58,7 +59,8 @@ def _members(snapshot: str, tar: tarfile.TarFile) -> Iterator[OpenedMember]:
     try:
         while (entry := tar.next()) is not None:
             yield _member(snapshot, tar, entry)
-    except tarfile.TarError as error:
+            tar.members.clear()  # type: ignore[attr-defined]
+    except (tarfile.TarError, ValueError) as error:
         raise damaged(snapshot, "its stream", f"cannot be read: {error}") from error
 
 

@@ -144,6 +144,8 @@ def test_a_box_of_another_name_has_its_own_identity(copy: Path, prefix: Path) ->
     for name in ("state/mesh/instance", "state/secrets/mgmt-key", "state/secrets/vnc"):
         (copy / name).parent.mkdir(exist_ok=True)
         (copy / name).write_text("secret of the other box")
+    (copy / "box").mkdir()
+    (copy / "box/plan.json").write_text(json.dumps({"backup": {"include": ["secrets"]}}))
     restore(copy, prefix, new_identity=True)
     paths = Paths(prefix)
     assert sorted(file.name for file in paths.state_secrets.iterdir()) == ["access.db"]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import apsw
 import pytest
 from desk import Desk
 from support.staged_state import stage
@@ -51,7 +53,9 @@ def snapshots(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Snapshots
     paths = Paths(Path(json.loads((desk.state / "record.json").read_text())["root"]))
     for name in ("good", "broken"):
         stage(paths, folder / name, snapshot=name, box=desk.name)
-    (folder / "broken" / "state" / "boot").write_text("not a folder, so that no boot succeeds")
+    agents = folder / "broken/state/orchestrator/agents.db"
+    with closing(apsw.Connection(str(agents))) as connection:  # so that agent-host does not start
+        connection.execute("ALTER TABLE facts RENAME COLUMN value TO gone")
     made.write(folder / "good")
     made.write(folder / "broken")
     return made
@@ -81,7 +85,7 @@ def test_nothing_stops_for_what_cannot_be_restored(snapshots: Snapshots, later: 
     other.write_text(new_identity()[0])
     ran = box("restore", archive, "--yes", "--identity", str(other))
     assert ran.code == 2
-    assert "encrypted to 1 recipient, and none of these identities" in ran.error()[0]
+    assert "encrypted to 1 recipient, and no given identity belongs" in ran.error()[0]
     assert box("restore", archive, "--identity", str(snapshots.identity)).code == 2
     assert snapshots.restore("good", "--into", "elsewhere")[0] == 2
     whole = Path(archive).read_bytes()

@@ -16,6 +16,7 @@ from agentbox.contracts.backups import CUT_FILE, Cut, SnapshotMember
 from agentbox.core import clock
 from agentbox.core.canonical import canonical_json, file_sha256
 from agentbox.core.paths import Paths
+from agentbox.restoring.allowed import is_allowed, is_skipped
 
 _LEFT = {"backups", "branches", "probes", "lock", "stores", "boot", "mgmt-key"}
 _SUFFIXES = ("-wal", "-shm", ".lock", ".sock")
@@ -23,7 +24,7 @@ _SUFFIXES = ("-wal", "-shm", ".lock", ".sock")
 
 def stage(paths: Paths, folder: Path, *, snapshot: str = "snapshot-1", **changes: Any) -> Cut:
     """Copies the state below `paths` to `folder`; `changes` are members of the record of the cut."""
-    _copy(paths.state, folder / "state")
+    _copy(paths.state, folder / "state", folder)
     if paths.branches.is_dir():
         shutil.copytree(paths.branches, folder / "branches", symlinks=True)
     (folder / "branches").mkdir(parents=True, exist_ok=True)
@@ -49,13 +50,17 @@ def members_of(folder: Path) -> tuple[SnapshotMember, ...]:
     )
 
 
-def _copy(source: Path, target: Path) -> None:
+def _copy(source: Path, target: Path, staging: Path) -> None:
     target.mkdir(parents=True, exist_ok=True)
     for path in sorted(source.iterdir()):
         if path.name in _LEFT or path.name.endswith(_SUFFIXES) or path.name.startswith("search.db"):
             continue
+        kind = "folder" if path.is_dir() else "file"
+        member = str((target / path.name).relative_to(staging))
+        if is_skipped(member) or not is_allowed(member, kind, secrets=False):
+            continue
         if path.is_dir():
-            _copy(path, target / path.name)
+            _copy(path, target / path.name, staging)
         elif path.suffix == ".db":
             with (
                 closing(apsw.Connection(str(path))) as live,

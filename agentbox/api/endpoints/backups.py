@@ -15,6 +15,7 @@ from agentbox.api.auth.authentication import Caller
 from agentbox.api.backups.maker import BackupMaker
 from agentbox.api.backups.schedule import due_at
 from agentbox.api.plan_source import PlanSource
+from agentbox.backup.files import open_regular
 from agentbox.contracts.backups import Backup, Backups, Snapshot
 from agentbox.core import clock
 from agentbox.core.errors import AgentboxError
@@ -72,7 +73,7 @@ class BackupHandlers:
         """`faults` names damaged files."""
         found = await self.get(id)
         if found.head is None:
-            raise NotFound(f"cannot verify {id}: it is no snapshot yet", resource="backup", id=id)
+            raise _not_yet("verify", id)
         try:
             faults = await asyncio.to_thread(lambda: self._repository().verify(id))
         except AgentboxError as error:
@@ -89,7 +90,7 @@ class BackupHandlers:
         """A tar of the head and the archive."""
         head = (await self.get(id)).head
         if head is None:
-            raise NotFound(f"cannot send {id}: it is no snapshot yet", resource="backup", id=id)
+            raise _not_yet("send", id)
         files = [self._paths.backups / name for name in (f"{id}.json", head.archive)]
         try:
             opened = await asyncio.to_thread(_open_all, files)
@@ -140,6 +141,15 @@ class BackupHandlers:
 _Opened = tuple[bytes, int, int]  # header, descriptor, bytes
 
 
+def _not_yet(verb: str, id: str) -> NotFound:
+    return NotFound(
+        f"cannot {verb} {id}: it is not a snapshot yet",
+        hint="Wait until `agentbox backup list` shows it as created.",
+        resource="backup",
+        id=id,
+    )
+
+
 def _unusable(error: AgentboxError) -> BackupUnusable:
     return BackupUnusable(
         error.message, hint=error.hint, reason=str(getattr(error, "reason", "unusable"))
@@ -150,7 +160,7 @@ def _open_all(paths: Sequence[Path]) -> list[_Opened]:
     opened: list[_Opened] = []
     try:
         for path in paths:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+            descriptor = open_regular(path)
             status = os.fstat(descriptor)
             info = tarfile.TarInfo(path.name)
             info.size, info.mtime, info.mode = status.st_size, int(status.st_mtime), 0o600

@@ -74,7 +74,7 @@ def parse_identities(data: bytes, source: str) -> list[Any]:
 def wrong_identity(snapshot: str, recipients: int, *, given: bool) -> BackupError:
     """For a snapshot that no given identity opens."""
     keys = f"{recipients} recipient{'' if recipients == 1 else 's'}"
-    why = "none of these identities is one of them" if given else "no identity was given"
+    why = "no given identity belongs to one of them" if given else "no identity was given"
     return BackupError(
         IDENTITY,
         f"cannot read snapshot {snapshot}: it was encrypted to {keys}, and {why}",

@@ -9,6 +9,7 @@ from pathlib import Path, PurePosixPath
 from typing import IO, Any, Final
 
 from agentbox.backup.archive.streams import ArchiveDamaged, decompressed, decrypted
+from agentbox.backup.archive.strict_tar import MAX_MEMBERS, open_strict
 from agentbox.backup.repository import Fault, OpenedMember
 from agentbox.contracts.backups import SnapshotMember
 from agentbox.core.files.member_names import member_name
@@ -22,10 +23,19 @@ def opened(source: IO[bytes], identities: Sequence[Any] | None) -> Iterator[Iter
     ArchiveDamaged, NoMatchingIdentity, OSError; all bytes were authenticated when the block ends.
     """
     plain = nullcontext(source) if identities is None else decrypted(source, identities)
-    with plain as compressed_tar, decompressed(compressed_tar) as tar:
+    with plain as compressed_tar, decompressed(compressed_tar) as tar, opened_tar(tar) as members:
+        yield members
+
+
+@contextmanager
+def opened_tar(tar: IO[bytes]) -> Iterator[Iterator[OpenedMember]]:
+    """The members of a plain tar, read to its end. Raises ArchiveDamaged, OSError."""
+    try:
         yield tar_members(tar)
-        while tar.read(_BLOCK):
-            pass
+    except tarfile.TarError as error:  # of a body
+        raise ArchiveDamaged(f"its content is not a whole tar ({error})") from error
+    while tar.read(_BLOCK):
+        pass
 
 
 def tar_members(stream: IO[bytes]) -> Iterator[OpenedMember]:
@@ -36,8 +46,10 @@ def tar_members(stream: IO[bytes]) -> Iterator[OpenedMember]:
     above: set[str] = set()  # folders of these
     ended: set[str] = set()  # files and links
     try:
-        with tarfile.open(fileobj=stream, mode="r|", errors="surrogateescape") as tar:
-            for info in tar:
+        with open_strict(stream) as tar:
+            for number, info in enumerate(tar):
+                if number >= MAX_MEMBERS:
+                    raise ArchiveDamaged(f"it has more than {MAX_MEMBERS} entries")
                 member = _member(tar, info)
                 if member is None:
                     continue
@@ -54,7 +66,7 @@ def tar_members(stream: IO[bytes]) -> Iterator[OpenedMember]:
                     )
                 yield member
                 tar.members.clear()  # type: ignore[attr-defined]
-    except (tarfile.TarError, UnicodeError) as error:
+    except (tarfile.TarError, ValueError, OverflowError) as error:
         raise ArchiveDamaged(f"its content is not a tar ({error})") from error
 
 
@@ -111,14 +123,19 @@ def _compared(
     remaining = {row.path: row for row in expected}
     for member in members:
         digest = hashlib.sha256()
-        use(member, _hashed(member, digest))
         if member.kind != "file":
+            use(member, iter(()))
             continue
         name = member_name(member.path)
         row = remaining.pop(name, None)
         if row is None:
             yield Fault(name, "is not listed in the head")
-        elif (row.size, row.sha256) != (member.size, digest.hexdigest()):
+            continue
+        if row.size != member.size:  # before it fills the disk
+            yield Fault(name, f"differs: it has {member.size} bytes, and {row.size} in the head")
+            continue
+        use(member, _hashed(member, digest))
+        if (row.size, row.sha256) != (member.size, digest.hexdigest()):
             yield Fault(name, "differs from its hash in the head")
     for name in sorted(remaining):
         yield Fault(name, "is listed in the head and missing in the archive")

@@ -1,5 +1,6 @@
 """`ArchiveRepository`: a folder with one archive and one head for each snapshot."""
 
+import hashlib
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -24,18 +25,19 @@ from agentbox.backup.errors import (
     damaged,
     repository_errors,
 )
+from agentbox.backup.files import MAX_HEAD, NotRegular, open_file, open_regular, take_owner
 from agentbox.backup.folder import RepositoryFolder
-from agentbox.backup.heads import ID, encode, new_head
+from agentbox.backup.heads import ID, archive_name, encode, new_head
 from agentbox.backup.repository import Fault, OpenedMember, Written
 from agentbox.backup.retention import Policy, removable
 from agentbox.contracts.backups import CUT_FILE, Cut, Snapshot
 from agentbox.core import clock
-from agentbox.core.canonical import file_sha256
 from agentbox.core.files import atomic
 from agentbox.core.slot_errors import AdapterError
 
 MAKE: Final = "make a backup"
 PRUNE: Final = "prune backups"
+_STAGE_AGAIN: Final = "What was staged is not usable. Make a new one: agentbox backup create"
 
 
 class ArchiveRepository:
@@ -63,7 +65,11 @@ class ArchiveRepository:
         with self._folder.exclusively(MAKE):
             heads = self._folder.heads()
             if cut.id in heads.sound or cut.id in heads.faults:
-                raise BackupError(UNUSABLE, f"cannot make backup {cut.id}: there is one already")
+                raise BackupError(
+                    UNUSABLE,
+                    f"cannot make backup {cut.id}: there is one already",
+                    "Make a new one: agentbox backup create",
+                )
             tar = StagedTar(staged, cut.time)
             with repository_errors(MAKE):
                 self._check_room(tar.total_bytes(), min_free)
@@ -73,7 +79,7 @@ class ArchiveRepository:
                     head = new_head(
                         cut,
                         engine="archive",
-                        archive=f"{cut.id}.tar.zst" + ("" if keys is None else ".age"),
+                        archive=archive_name(cut.id, "none" if keys is None else "age"),
                         size=file.size,
                         sha256=file.sha256,
                         encrypt="none" if keys is None else "age",
@@ -81,7 +87,7 @@ class ArchiveRepository:
                         previous=heads.tip,
                         members=tar.members,
                     )
-                    head_sha256 = self._folder.publish(head, encode(head))
+                    head_sha256 = self._folder.publish(head, _encoded(head))
             except BaseException:
                 with repository_errors(MAKE):
                     self._folder.discard(cut.id)
@@ -123,7 +129,7 @@ class ArchiveRepository:
         try:
             with (
                 repository_errors(action),
-                (self._folder.path / head.archive).open("rb") as source,
+                open_file(self._folder.path / head.archive) as source,
                 opened(source, identities if encrypted else None) as members,
             ):
                 yield members
@@ -171,9 +177,10 @@ class ArchiveRepository:
             )
 
     def _write_archive(self, id: str, tar: StagedTar, keys: Any, rate: int) -> HashingFile:
-        flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW
-        descriptor = os.open(self._folder.part(id, "archive"), flags, 0o600)
+        part = self._folder.part(id, "archive")
+        descriptor = open_regular(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
         try:
+            take_owner(descriptor, self._folder.path)
             file = HashingFile(descriptor, rate)
             write_archive(tar.chunks(), file, keys)
             os.fsync(descriptor)
@@ -182,18 +189,31 @@ class ArchiveRepository:
         return file
 
     def _archive_faults(self, head: Snapshot) -> Sequence[Fault]:
-        path = self._folder.path / head.archive
-        if head.engine != "archive":
-            return [Fault(f"{head.id}.json", f"is of a repository of {head.engine}")]
         try:
-            size = path.stat().st_size
-            if size != head.size:
-                return [Fault(head.archive, f"has {size} bytes, and {head.size} were written")]
-            if file_sha256(path) != head.sha256:
-                return [Fault(head.archive, "differs from its hash in the head")]
+            with open_file(self._folder.path / head.archive) as file:
+                size = os.fstat(file.fileno()).st_size
+                if size != head.size:
+                    return [Fault(head.archive, f"has {size} bytes, and {head.size} were written")]
+                if hashlib.file_digest(file, "sha256").hexdigest() != head.sha256:
+                    return [Fault(head.archive, "differs from its hash in the head")]
+        except NotRegular as error:
+            return [Fault(head.archive, error.why)]
         except FileNotFoundError:
             return [Fault(head.archive, "is missing")]
         return []
+
+
+def _encoded(head: Snapshot) -> bytes:
+    """Raises BackupError for a head that nobody could read again."""
+    data = encode(head)
+    if len(data) > MAX_HEAD:
+        raise BackupError(
+            UNUSABLE,
+            f"cannot make backup {head.id}: it has {len(head.members)} files, and their list is "
+            f"larger than {MAX_HEAD} bytes",
+            "Take parts out of `backup.include`, such as the workspace.",
+        )
+    return data
 
 
 def read_cut(staged: Path) -> Cut:
@@ -205,9 +225,13 @@ def read_cut(staged: Path) -> Cut:
                 raise FileNotFoundError(2, "no such file", str(staged / CUT_FILE))
             cut = Cut.from_wire(document)
         except (ValueError, AdapterError) as error:
-            raise BackupError(UNUSABLE, f"cannot read {staged / CUT_FILE}: {error}") from error
+            raise BackupError(
+                UNUSABLE, f"cannot read {staged / CUT_FILE}: {error}", _STAGE_AGAIN
+            ) from error
     if not ID.fullmatch(cut.id):
-        raise BackupError(UNUSABLE, f"cannot make backup {cut.id!r}: that is not an id")
+        raise BackupError(
+            UNUSABLE, f"cannot make backup {cut.id!r}: that is not an id", _STAGE_AGAIN
+        )
     return cut
 
 

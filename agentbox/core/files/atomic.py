@@ -18,7 +18,7 @@ def replace(path: Path, data: bytes, *, mode: int = 0o644, durable: bool = True)
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, mode)
     try:
         try:
-            _write_all(descriptor, data)
+            write_all(descriptor, data)
             if durable:
                 os.fsync(descriptor)
         finally:
@@ -74,7 +74,8 @@ def read_json(path: Path) -> dict[str, Any] | None:
     return document
 
 
-def _write_all(descriptor: int, data: bytes) -> None:
+def write_all(descriptor: int, data: bytes) -> None:
+    """Raises OSError."""
     view = memoryview(data)
     while view:
         view = view[os.write(descriptor, view) :]

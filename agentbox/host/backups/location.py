@@ -31,7 +31,7 @@ def folder_of_box(cli: CliContext, record: BoxRecord | None) -> Path:
     folder = repository_folder(cli, engine, name)
     if not folder.is_dir():
         raise AgentboxError(
-            f"cannot read the repository {folder}: no such folder",
+            f"cannot read the repository {folder}: there is no such folder",
             "`agentbox backup create` makes it, once the box runs.",
             exit_code=ExitCode.USAGE,
         )

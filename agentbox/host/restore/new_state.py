@@ -76,11 +76,14 @@ class _Pipe:
         self._file.close()
 
 
-def settle(engine: Engine, shot: OneShot, snapshot: str, beside: Mapping[str, str]) -> None:
-    """Lets the program take over what the stopped box spent, and its secrets."""
+def settle(engine: Engine, shot: OneShot, snapshot: str, beside: Mapping[str, str]) -> str:
+    """Lets the program take over what the stopped box spent, and its secrets. Returns why the
+    budgets are those of the snapshot, "" if they are those of now.
+    """
     arguments = ("settle", snapshot, BESIDE)
     doing = f"restore {snapshot}"
-    _answer(engine.run_once(replace(shot, arguments=arguments, beside=beside), doing), doing)
+    shot = replace(shot, arguments=arguments, beside=beside)
+    return str(_answer(engine.run_once(shot, doing), doing) or "")  # null of an earlier release
 
 
 def _answer(text: str, doing: str) -> Any:
@@ -90,7 +93,9 @@ def _answer(text: str, doing: str) -> Any:
         error = document.get("error")
     except (ValueError, AttributeError):
         raise AgentboxError(
-            f"cannot {doing}: the program did not answer", exit_code=ExitCode.ENGINE
+            f"cannot {doing}: the program that makes the state did not answer",
+            "Run it again; if it stays so, `agentbox doctor` says what the engine lacks.",
+            exit_code=ExitCode.ENGINE,
         ) from None
     if error is not None:
         raise AgentboxError(error["message"], error["hint"], exit_code=ExitCode(error["exit_code"]))

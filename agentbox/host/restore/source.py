@@ -59,14 +59,18 @@ class Source:
 
 
 @contextmanager
-def found_source(cli: CliContext, wanted: str, engine: str, box: str) -> Iterator[Source]:
-    """`wanted` is a file, an id, or `latest`. Raises AgentboxError (exit 1) if there is none."""
+def found_source(
+    cli: CliContext, wanted: str, engine: str, box: str, repository: Path | None = None
+) -> Iterator[Source]:
+    """`wanted` is a file, or an id or `latest` of `repository`, by default that of the box. Raises
+    AgentboxError (exit 1) if there is none.
+    """
     file = Path(wanted)
     if file.is_file() and _is_export(file):
         with tempfile.TemporaryDirectory(prefix="agentbox-restore-") as folder:
             yield _exported_source(file, Path(folder))
     else:
-        yield _find_source(cli, wanted, engine, box)
+        yield _find_source(cli, wanted, engine, box, repository)
 
 
 def _is_export(file: Path) -> bool:
@@ -93,7 +97,9 @@ def _exported_source(file: Path, folder: Path) -> Source:
     return Source(head.id, folder, None, head)
 
 
-def _find_source(cli: CliContext, wanted: str, engine: str, box: str) -> Source:
+def _find_source(
+    cli: CliContext, wanted: str, engine: str, box: str, repository: Path | None
+) -> Source:
     from agentbox.backup.archive.repository import ArchiveRepository
 
     file = Path(wanted)
@@ -102,7 +108,7 @@ def _find_source(cli: CliContext, wanted: str, engine: str, box: str) -> Source:
         beside = file.parent / f"{name}.json"
         head = ArchiveRepository(file.parent, None).get(name) if beside.is_file() else None
         return Source(name, file.parent, file, head)
-    folder = repository_folder(cli, engine, box)
+    folder = repository or repository_folder(cli, engine, box)
     head = ArchiveRepository(folder, None).get(wanted)
     return Source(head.id, folder, None, head)
 
@@ -138,7 +144,7 @@ def _file_members(
     name: str, file: Path, identities: Sequence[Any]
 ) -> Iterator[Iterator[OpenedMember]]:
     from agentbox.backup.archive.keys import wrong_identity
-    from agentbox.backup.archive.reading import opened, tar_members
+    from agentbox.backup.archive.reading import opened, opened_tar
     from agentbox.backup.archive.streams import ArchiveDamaged, NoMatchingIdentity
     from agentbox.backup.errors import damaged, repository_errors
 
@@ -152,7 +158,8 @@ def _file_members(
                 with opened(stream, identities if start == _AGE else None) as members:
                     yield members
             else:
-                yield tar_members(stream)
+                with opened_tar(stream) as members:
+                    yield members
     except NoMatchingIdentity as error:
         raise wrong_identity(name, _stanzas(file), given=True) from error
     except ArchiveDamaged as error:

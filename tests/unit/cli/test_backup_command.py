@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 from support.staged_snapshots import CUT, cut_at, filled, identity, stage
 
+from agentbox import __version__
 from agentbox.backup.archive.repository import ArchiveRepository
 
 MANIFEST = '# mine\n[meta]\nschema_version = 1\nname = "kept"\n'
@@ -146,7 +147,8 @@ def test_identities(folder: Path, repository: Path) -> None:
     )
     (folder / "other").write_text(str(identity()[0]))
     assert (
-        "none of these identities" in agentbox(folder, *words, "--identity", "other", code=2).stderr
+        "no given identity belongs"
+        in agentbox(folder, *words, "--identity", "other", code=2).stderr
     )
     told = agentbox(folder, *words, "--identity", str(KEY), code=2)
     assert "other users see it" in told.stderr
@@ -223,3 +225,15 @@ def test_a_folder_that_is_not_there(folder: Path) -> None:
     done = agentbox(folder, "backup", "list", "--repository", "nowhere", code=2)
     assert "nowhere" in done.stderr
     assert io.StringIO(done.stderr).readline().startswith("agentbox: cannot read the repository")
+
+
+def test_another_box_needs_to_know_where_the_snapshot_is(folder: Path, tmp_path: Path) -> None:
+    """Its own repository has no snapshot of the box that is copied: exit 2, before any is read."""
+    said = agentbox(folder, "restore", "s1", "--into", "kept", code=2).stderr
+    assert "cannot restore s1 into kept: its repository has none of another box" in said
+    assert "--repository DIR" in said
+    cut = replace(CUT, release=__version__)
+    ArchiveRepository(tmp_path / "backups", (RECIPIENT,)).write(stage(tmp_path / "staged", cut))
+    (folder / "key").write_text(str(KEY))
+    words = ("restore", "s1", "--into", "kept", "--repository", "backups", "--dry-run")
+    assert "s1 can be restored" in agentbox(folder, *words, "--identity", "key").stdout

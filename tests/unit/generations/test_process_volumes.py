@@ -55,3 +55,51 @@ def test_a_volume_that_is_missing_changes_nothing(root: Path) -> None:
     with pytest.raises(FileNotFoundError):
         mount(root, {"state": "state-g9"})
     assert which(root) == "old"
+
+
+def snapshots(prefix: Path, *names: str, text: str = "x") -> Path:
+    """A folder of snapshots below the state of `prefix`."""
+    folder = Paths(prefix).backups
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("lock", "repository.json", *names):
+        (folder / name).write_text(text)
+    return folder
+
+
+def test_snapshots_of_two_volumes_are_joined(root: Path) -> None:
+    """None is left in a volume that waits; the record of the mounted one stays."""
+    target = snapshots(root, "s2.json", "s2.tar.zst", text="ours")
+    waiting = snapshots(root / "volumes" / "state-g2", "s1.json", "s1.tar.zst")
+    mount(root, {})
+    assert sorted(path.name for path in target.iterdir()) == [
+        "lock",
+        "repository.json",
+        "s1.json",
+        "s1.tar.zst",
+        "s2.json",
+        "s2.tar.zst",
+    ]
+    assert (target / "repository.json").read_text() == "ours"
+    assert not waiting.exists()
+
+
+def test_two_snapshots_of_one_name_are_not_mixed(root: Path) -> None:
+    """Nothing is moved, and the error names both folders."""
+    target = snapshots(root, "s1.json", text="ours")
+    waiting = snapshots(root / "volumes" / "state-g2", "s0.json", "s1.json")
+    with pytest.raises(FileExistsError, match=r"s1\.json is in"):
+        mount(root, {})
+    assert (target / "s1.json").read_text() == "ours"
+    assert (waiting / "s0.json").exists()
+
+
+def test_snapshots_are_not_moved_through_a_link(root: Path, tmp_path: Path) -> None:
+    """The box may have put it there, and the host is root."""
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    (elsewhere / "kept").touch()
+    Paths(root).backups.symlink_to(elsewhere)
+    snapshots(root / "volumes" / "state-g2", "s1.json")
+    with pytest.raises(NotADirectoryError, match="is a link"):
+        mount(root, {})
+    assert [path.name for path in elsewhere.iterdir()] == ["kept"]

@@ -6,6 +6,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.core.storage.migrations import migrate
 from agentbox.gateway.llm import ledger
@@ -132,3 +133,36 @@ def test_secrets_of_the_box_move_over_but_no_named_token(paths: Paths, present: 
     settle("snapshot-1", paths, present)
     found = {file.name: file.read_text() for file in paths.state_secrets.iterdir()}
     assert found == {"access.db": "then", "mgmt-key": "now", "vnc": "now"}
+
+
+@pytest.mark.parametrize("damage", ["not a database", "newer"])
+def test_a_store_that_cannot_be_read_keeps_no_box_down(
+    paths: Paths, present: Path, damage: str
+) -> None:
+    """The budgets of the snapshot stay, and the answer says why; secrets move over."""
+    write(paths.state, [("a", 10.0, 5, 1, 5)], {})
+    write(present, [("a", 10.0, 9, 1, 9)], {})
+    if damage == "newer":
+        with closing(apsw.Connection(str(present / BUDGETS))) as connection:
+            connection.execute("INSERT INTO migrations VALUES (99, 'x')")
+    else:
+        (present / BUDGETS).write_bytes(b"x" * 8192)
+    (present / "secrets").mkdir()
+    (present / "secrets" / "vnc").write_text("now")
+    said = settle("snapshot-1", paths, present)
+    assert said.startswith("gateway/budgets.db of the stopped box cannot be read: ")
+    assert read(paths.state)[0] == [("a", 10.0, 5, 1, 5)]
+    assert (paths.state_secrets / "vnc").read_text() == "now"
+    assert [file.name for file in paths.slot("gateway").iterdir()] == ["budgets.db"]
+
+
+def test_no_error_after_the_stop_says_that_the_box_was_not_touched(
+    paths: Paths, present: Path
+) -> None:
+    """It was stopped."""
+    (present / "secrets").mkdir(parents=True)
+    (present / "secrets" / "vnc").write_text("now")
+    (paths.state / "secrets").write_text("not a folder")
+    with pytest.raises(AgentboxError) as caught:
+        settle("snapshot-1", paths, present)
+    assert "not touched" not in caught.value.hint

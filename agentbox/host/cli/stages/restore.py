@@ -14,6 +14,7 @@ from agentbox.host.cli.stages.generation import confirm_start
 from agentbox.host.cli.stages.preparation import prepare_start
 from agentbox.host.cli.stages.start import UpOptions
 from agentbox.host.engines.engine_choice import Engine
+from agentbox.host.engines.interrupts import deferred_interrupts
 from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.readiness import boot_lines
 from agentbox.host.engines.registry import engine_by_name
@@ -44,11 +45,14 @@ class RestoreRequest:
 
 @dataclass(frozen=True)
 class Restored:
-    """What was made, and the box that runs on it."""
+    """What was made, and the box that runs on it. `budgets_kept`: why its budgets are those of the
+    snapshot, "" if what was spent since counts.
+    """
 
     state: RestoredState
     record: BoxRecord
     generation: int
+    budgets_kept: str = ""
 
 
 def restore(cli: CliContext, request: RestoreRequest) -> Restored:
@@ -64,8 +68,8 @@ def restore(cli: CliContext, request: RestoreRequest) -> Restored:
     if request.other_box and has_present:
         raise AgentboxError(
             f"cannot restore {request.source.name} into {name}: that box has a state",
-            f"Choose a name that is not in use, or remove it first: agentbox --manifest "
-            f"{cli.manifest} down --volumes",
+            "Choose another name. `agentbox down --volumes` would remove that state, and the "
+            "snapshots of that box with it.",
             exit_code=ExitCode.USAGE,
         )
     engine.discard_volumes(name, cli.state(), volumes)  # of a restore that was killed
@@ -140,26 +144,35 @@ def _switch(
     made: RestoredState,
     present: Mapping[str, str] | None,
 ) -> Restored:
-    """Stops the box, starts it on the new volumes, and goes back if it does not get ready."""
+    """Stops the box, starts it on the new volumes, and goes back if it does not get ready, or if
+    anything else ends it, such as Ctrl-C.
+    """
     previous = cli.find_record()
-    if previous is not None and engine.inspect(previous).state == "running":
-        with cli.out.stage("stop") as stage:
-            engine.stop(previous, spec.plan.resources.stop_seconds)
-            stage.result = "stopped"
+    kept = ""
+    ran = previous is not None and engine.inspect(previous).state == "running"
     try:
+        if previous is not None and ran:
+            with cli.out.stage("stop") as stage:
+                engine.stop(previous, spec.plan.resources.stop_seconds)
+                stage.result = "stopped"
         if present is not None:
             with cli.out.stage("settle") as stage:
-                new_state.settle(engine, shot, made.snapshot, present)
-                stage.result = "budgets and secrets are those of now"
+                kept = new_state.settle(engine, shot, made.snapshot, present)
+                stage.result = (
+                    f"secrets are those of now, budgets those of the snapshot: {kept}"
+                    if kept
+                    else "budgets and secrets are those of now"
+                )
         record = _start(cli, engine, replace(spec, volumes=shot.volumes))
-    except AgentboxError as error:
-        if present is None:
+    except BaseException as error:
+        if present is None or not (ran or isinstance(error, AgentboxError)):
             _forget_unstarted(cli, engine, shot)
             raise
-        _go_back(cli, engine, spec, made, error)
-        raise AssertionError("going back raises") from error
+        with deferred_interrupts():
+            _go_back(cli, engine, spec, made, error)
+        raise
     confirm_start(cli, record)
-    return Restored(made, record, record.generation)
+    return Restored(made, record, record.generation, kept)
 
 
 def _forget_unstarted(cli: CliContext, engine: Engine, shot: OneShot) -> None:
@@ -188,25 +201,40 @@ def _start(cli: CliContext, engine: Engine, spec: StartSpec) -> BoxRecord:
 
 
 def _go_back(
-    cli: CliContext, engine: Engine, spec: StartSpec, made: RestoredState, error: AgentboxError
+    cli: CliContext, engine: Engine, spec: StartSpec, made: RestoredState, error: BaseException
 ) -> None:
-    """Starts the old volumes again. Raises AgentboxError (exit 6), also when it has done so."""
-    store = GenerationStore(cli.state())
-    current = store.current()
-    if current is not None and dict(current.volumes) != dict(spec.volumes):
-        record = cli.find_record()
-        mark_bad(store, current.number, error.message, boot_lines(engine, record) if record else [])
+    """Starts the old volumes again. Raises AgentboxError (exit 6), also when it has done so, but
+    not for an error of another kind, which the caller raises again.
+    """
+    why = _reason(error)
     try:
-        _start(cli, engine, spec)
-    except AgentboxError as second:
+        store, record = GenerationStore(cli.state()), cli.find_record()
+        current = store.current()
+        on_old = current is None or dict(current.volumes) == dict(spec.volumes)
+        if current is not None and not on_old:
+            mark_bad(store, current.number, why, boot_lines(engine, record) if record else [])
+        if not (on_old and record is not None and engine.inspect(record).state == "running"):
+            _start(cli, engine, spec)
+    except (AgentboxError, OSError) as second:
         raise AgentboxError(
-            f"cannot restore {made.snapshot}: {error.message}; and the old state did not start "
-            f"again: {second.message}",
+            f"cannot restore {made.snapshot}: {why}; and the old state did not start "
+            f"again: {_reason(second)}",
             "Both states are kept: agentbox generations. Run agentbox up once the reason is gone.",
             exit_code=ExitCode.ENGINE,
         ) from second
+    if not isinstance(error, AgentboxError | OSError):
+        cli.out.line("The old state runs again.")
+        return
     raise AgentboxError(
-        f"cannot restore {made.snapshot}: {error.message}",
+        f"cannot restore {made.snapshot}: {why}",
         "The old state runs again. The restored one is kept: agentbox generations.",
         exit_code=ExitCode.ENGINE,
     ) from error
+
+
+def _reason(error: BaseException) -> str:
+    if isinstance(error, AgentboxError):
+        return error.message
+    if isinstance(error, KeyboardInterrupt):
+        return "it was interrupted"
+    return str(error) or type(error).__name__

@@ -5,6 +5,7 @@ are exchanged by renames while the box is down. Branches are below the state, so
 
 from __future__ import annotations
 
+import filecmp
 import os
 import shutil
 from collections.abc import Mapping
@@ -65,7 +66,8 @@ def mount(root: Path, volumes: Mapping[str, str]) -> None:
 
 def _carry_snapshots(root: Path) -> None:
     """Snapshots are a volume of their own, below the state: they stay with the box, not with one
-    generation of its state.
+    generation of its state. Where two volumes have some, they are joined; raises FileExistsError
+    for different snapshots of one name.
     """
     target = Paths(root).backups
     for name in volume_names(root):
@@ -73,8 +75,41 @@ def _carry_snapshots(root: Path) -> None:
         if waiting.is_dir() and any(waiting.iterdir()):
             if target.is_dir() and not any(target.iterdir()):
                 target.rmdir()
+            if target.is_symlink() or waiting.is_symlink():
+                raise NotADirectoryError(f"{target} or {waiting} is a link; remove it")
             if not target.exists():
                 waiting.rename(target)
+            else:
+                _join_snapshots(waiting, target)
+
+
+def _join_snapshots(waiting: Path, target: Path) -> None:
+    """A head moves after its archive, so that an interrupted call leaves no head without one. The
+    record of `target` stays: what it does not know was not removed.
+    """
+    from agentbox.backup.folder import LOCK, STAGING  # not for verbs that start nothing
+    from agentbox.backup.heads import RECORD_FILE
+
+    ours = {RECORD_FILE, LOCK, STAGING}
+    names = sorted(path.name for path in waiting.iterdir() if path.name not in ours)
+    names = [name for name in names if not name.startswith(".")]
+    if twice := [name for name in names if _differ(waiting / name, target / name)]:
+        raise FileExistsError(
+            f"{twice[0]} is in {waiting} and, with other content, in {target}: move one away"
+        )
+    for name in sorted(names, key=lambda name: name.endswith(".json")):
+        if not (target / name).exists():
+            (waiting / name).rename(target / name)
+    shutil.rmtree(waiting)
+
+
+def _differ(waiting: Path, target: Path) -> bool:
+    """Whether both are there and are not equal regular files."""
+    if not os.path.lexists(target):
+        return False
+    if any(path.is_symlink() or not path.is_file() for path in (waiting, target)):
+        return True
+    return not filecmp.cmp(waiting, target, shallow=False)
 
 
 def discard(root: Path, volumes: Mapping[str, str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
     help="Make another box of it: NAME is that of the manifest, and has no state yet.",
 )
 @click.option(
+    "--repository",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="A folder with snapshots, such as those of another box or a copy.",
+)
+@click.option(
     "--identity",
     metavar="FILE|-",
     default="",
@@ -48,6 +54,7 @@ def command(
     snapshot: str,
     dry_run: bool,
     into: str,
+    repository: Path | None,
     identity: str,
     keep_tokens: bool,
     engine_name: str,
@@ -72,9 +79,16 @@ def command(
             f"Give a manifest of that box: agentbox --manifest FILE restore --into {into}",
             exit_code=ExitCode.USAGE,
         )
+    if into and repository is None and not Path(snapshot).is_file():
+        raise AgentboxError(
+            f"cannot restore {snapshot} into {into}: its repository has none of another box",
+            "Give the snapshot as a file, or the folder it is in: --repository DIR. `agentbox "
+            "backup export` makes a file of a snapshot.",
+            exit_code=ExitCode.USAGE,
+        )
     record = cli.find_record()
     engine = record.engine if record is not None else engine_name
-    with found_source(cli, snapshot, engine, box) as source:
+    with found_source(cli, snapshot, engine, box, repository) as source:
         identities = read_identities(identity or None)
         _check_head(cli, source, box, into)
         with cli.out.stage("verify") as stage:
@@ -151,7 +165,10 @@ def _show(cli: CliContext, source: Source, totals: tuple[int, int]) -> None:
 
 def _confirm(source: Source, box: str) -> None:
     when = "" if source.head is None else f" of {source.head.time:%Y-%m-%d %H:%M} UTC"
-    asked = f"Replace the state of {box} by the snapshot {escape_invisible(source.name)}{when}?"
+    partial = () if source.head is None else source.head.partial
+    without = f", which lacks {', '.join(map(escape_invisible, partial))}" if partial else ""
+    name = escape_invisible(source.name)
+    asked = f"Replace the state of {box} by the snapshot {name}{when}{without}?"
     if not (sys.stdin.isatty() and click.confirm(asked, default=False, err=True)):
         raise AgentboxError(
             f"cannot restore {source.name}: not confirmed", "Give --yes.", exit_code=ExitCode.USAGE
@@ -166,15 +183,20 @@ def _print_restored(cli: CliContext, restored: Restored) -> None:
             "name": record.name,
             "url": record.api_url,
             "generation": restored.generation,
+            "budgets_kept": restored.budgets_kept,
         }
     )
     cli.out.line(
         f"restored {state.snapshot} into {record.name}: {record.api_url}, generation "
         f"{restored.generation}"
     )
+    if restored.budgets_kept:
+        cli.out.line(f"budgets are those of the snapshot: {restored.budgets_kept}")
     if state.tokens_disabled:
         cli.out.line(f"named tokens that were disabled: {state.tokens_disabled}")
     if state.agents_ended:
         cli.out.line(f"agents that ran then and are lost now: {state.agents_ended}")
+    if state.partial:
+        cli.out.line(f"not restored, since they were down at the cut: {', '.join(state.partial)}")
     if state.left:
         cli.out.line(f"in the snapshot, but in no volume of the box: {', '.join(state.left)}")

@@ -78,7 +78,7 @@ def export(
     from agentbox.host.cli.transfer import write_output
 
     if identity is not None and not plain:
-        raise click.UsageError("--identity requires --plain: the snapshot stays encrypted else")
+        raise click.UsageError("--identity requires --plain; otherwise it stays encrypted")
     identities = read_identities(identity)
     with ExitStack() as stack:
         source, id = snapshot_here(cli, stack, find_repository(cli, repository), id)

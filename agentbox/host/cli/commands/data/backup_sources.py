@@ -53,7 +53,9 @@ def find_repository(
     if given is not None:
         if not given.is_dir():
             raise AgentboxError(
-                f"cannot read the repository {given}: no such folder", exit_code=ExitCode.USAGE
+                f"cannot read the repository {given}: there is no folder of that name",
+                "Give the folder that holds the snapshots, or leave --repository out.",
+                exit_code=ExitCode.USAGE,
             )
         return ArchiveRepository(given, ())
     record = cli.find_record()

@@ -1,1 +1,0 @@
-"""The engine `restic`: snapshots are restic's, deduplicated; their heads are those of a folder."""
