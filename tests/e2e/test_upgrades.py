@@ -32,7 +32,7 @@ BAD = {
         "beads",
     ),
     "it is never ready": (
-        {"agentbox/agents/__main__.py": '\nraise SystemExit("no")\n'},
+        {"agentbox/agents/main.py": '\nraise SystemExit("no")\n'},
         "agent-host",
     ),
     "its sandbox does not hold": (

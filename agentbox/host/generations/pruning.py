@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.host.generations.record import Generation
+from agentbox.host.generations.record import BAD, Generation
 from agentbox.host.generations.store import GenerationStore
 from agentbox.plan.names import BRANCHES, STATE
 
@@ -24,11 +24,15 @@ def prune(store: GenerationStore, keep: int, discard: Callable[[Generation], Non
 
 
 def outdated(store: GenerationStore, keep: int) -> list[Generation]:
-    """Those that may be forgotten, oldest first. One whose volumes no kept one has stays, because
-    its record is all that says whose data they are.
+    """Those that may be forgotten, oldest first. Bad ones are counted apart: upgrades that fail do
+    not push out what they went back to. One whose volumes no kept one has stays, because its record
+    is all that says whose data they are.
     """
     rows, current = store.rows(), store.current()
-    kept = {row.number for row in rows[-keep:]} | {row.number for row in rows if row.pinned}
+    kept = {row.number for row in rows if row.pinned}
+    for is_bad in (False, True):
+        alike = [row.number for row in rows if (row.verdict == BAD) is is_bad]
+        kept |= set(alike[-keep:])
     if current is not None:
         kept.add(current.number)
     kept |= {last.number for row in rows if (last := store.current_of(row.engine)) is not None}

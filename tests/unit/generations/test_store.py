@@ -54,6 +54,15 @@ def test_the_newest_the_pinned_and_the_running_one_are_kept(store: GenerationSto
     assert not store.folder(3).exists()
 
 
+def test_bad_ones_do_not_push_out_what_they_went_back_to(store: GenerationStore) -> None:
+    """Each kind has its newest ones kept."""
+    for number in range(7, 11):
+        store.save(Generation(number=number, key=str(number)))
+        mark_bad(store, number, "why", [])
+    store.save(store.get(6), current=True)
+    assert [row.number for row in outdated(store, 2)] == [1, 2, 3, 4, 7, 8]
+
+
 def test_one_in_trial_is_kept(store: GenerationStore) -> None:
     """And the one that it would go back to."""
     store.set_trial({"number": 6, "previous": 1, "step": "starting"})
