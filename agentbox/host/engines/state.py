@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from dataclasses import MISSING, Field, asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
@@ -118,17 +118,15 @@ class BoxState:
             try:
                 inventory.add("checkout", CHECKOUT)
                 inventory.add("box", self.directory.name)
-            except AgentboxError as error:
-                self._raise_unwritable(error)
+            except AgentboxError:
+                self._make_directory()  # which says what is wrong with the directory
+                self.directory.rmdir()
+                raise
+        self._make_directory()
+
+    def _make_directory(self) -> None:
         with wrap_os_errors(f"make the state directory {self.directory}"):
             make_directory(self.directory)
-
-    def _raise_unwritable(self, error: AgentboxError) -> NoReturn:
-        """With the name of the directory in place of that of the inventory beside it."""
-        if isinstance(error.__cause__, OSError):
-            with wrap_os_errors(f"make the state directory {self.directory}"):
-                raise error.__cause__
-        raise error
 
     @contextmanager
     def exclusive_lock(self, *, with_root: bool = True) -> Iterator[None]:
