@@ -221,10 +221,13 @@ def test_a_session_without_an_editor(box: SessionBox) -> None:
     assert f"{session}  idle" in box.run("session", "list").stdout
     suspended = box.run("session", "suspend", "mine")
     assert f"{session}  suspended" in suspended.stdout
+    shown = box.run("session", "show", "mine").stdout
     used: Any = box.client.sessions.show("mine").resources
     assert 0 < used["cpu_seconds"] < 60 < used["peak_memory"]
-    shown = box.run("session", "show", "mine").stdout
-    assert f"CPU {used['cpu_seconds']:.1f} s, memory {used['peak_memory'] >> 20} MiB" in shown
+    assert (
+        f"CPU {used['cpu_seconds']:.1f} s, memory {used['peak_memory'] / (1 << 20):.0f} MiB"
+        in shown
+    )
     again = box.run("session", "prompt", "mine", "are you there?")
     assert again.returncode == 0, again.stderr
     closed = box.run("session", "close", "mine")

@@ -14,7 +14,7 @@ from support.acp_kills import VICTIMS, PatientEditor, kill, told
 from support.instructed_agent import SCRIPT
 from support.session_box import SessionBox
 
-from agentbox.client import every
+from agentbox.client import ApiError, every
 
 MANIFEST = "".join(
     f"""
@@ -54,6 +54,7 @@ def _clean(box: SessionBox, editors: dict[str, PatientEditor]) -> Iterator[None]
     yield
     for name in ("hold", "go"):
         (box.paths.workspace / name).unlink(missing_ok=True)
+    until(lambda: is_served(box))
     for one in every(box.client.sessions.list):
         if one.state not in ("closed", "failed"):
             box.client.sessions.close(one.session_id)
@@ -62,6 +63,17 @@ def _clean(box: SessionBox, editors: dict[str, PatientEditor]) -> Iterator[None]
         box.client.reviews.discard(review.agent_id)
     for editor in editors.values():
         editor.clear()
+
+
+def is_served(box: SessionBox) -> bool:
+    """Whether the API has found agent-host again, after one of them was killed."""
+    try:
+        box.client.agents.list()
+    except ApiError as error:
+        if not error.retryable:
+            raise
+        return False
+    return True
 
 
 def unended(box: SessionBox) -> list[str]:

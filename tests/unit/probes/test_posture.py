@@ -227,10 +227,10 @@ def test_many_extra_mounts_make_a_short_line() -> None:
 
 
 def test_the_baseline_promises_its_five_memory_file_systems() -> None:
-    """With flags and size of each, the three volumes, and a manifest that cannot be written."""
+    """With flags and size of each, the four volumes, and a manifest that cannot be written."""
     found = promised_controls(plan_of(), BOX)
     mounted = {name: value for name, value in found.items() if name.startswith("mount:")}
-    assert len(mounted) == len(effective_profile(plan_of()).tmpfs) + 4 == 9
+    assert len(mounted) == len(effective_profile(plan_of()).tmpfs) + 5 == 10
     assert mounted["mount:/tmp"] == "tmpfs nodev,noexec,nosuid 262144 KiB"
     assert (mounted["mount:/workspace"], mounted["mount:/etc/agentbox.toml"]) == (
         "writable",

@@ -13,7 +13,14 @@ TITLE = "agent's command belongs to a feature that is off"
 REASON = """\
 The program is in the image only with its feature. Without it the agent would end at once
 with "no such file"."""
-READS = ("agents", "agents.*.enabled", "agents.*.command", "agents.*.preset", *GATES)
+READS = (
+    "agents",
+    "agents.*.enabled",
+    "agents.*.command",
+    "agents.*.preset",
+    "agents.*.protocol",
+    *GATES,
+)
 BAD = """
 [agents.builder]
 command = ["claude", "-p"]
@@ -32,7 +39,9 @@ def check(context: RuleContext) -> Iterator[Finding]:
     """At most one finding an agent."""
     if context["agents.*.enabled"]:
         words = context["agents.*.command"]
-        programs = words[:1] if words else _programs_of_preset(context["agents.*.preset"])
+        speaks_acp = context["agents.*.protocol"] == "acp"  # else a preset has no command (E310)
+        preset = context["agents.*.preset"] if speaks_acp else ""
+        programs = words[:1] if words else _programs_of_preset(preset)
         findings = (_missing(context, program.rpartition("/")[2]) for program in programs)
         yield from islice(filter(None, findings), 1)
 
