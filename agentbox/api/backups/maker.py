@@ -117,7 +117,7 @@ class BackupMaker:
             return
 
     async def stop(self) -> None:
-        """Ends a backup that is being made, for good. Idempotent."""
+        """Stops the backup that is being made; no later one begins. Idempotent."""
         self._stopping.set()
         if self._task is not None:
             self._task.cancel()
