@@ -1,12 +1,13 @@
 """Configuration of agent-host, from the plan."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from agentbox.agents.admission.services import server_policies
 from agentbox.core.paths import Paths, environment
+from agentbox.core.records.frozen import frozen
 from agentbox.core.records.plain import build, to_plain
 from agentbox.core.rpc.messages import LIVE_LIMITS
 from agentbox.core.storage.store_record import StoreRecord
@@ -30,7 +31,7 @@ _RESERVED_PREFIX = "AGENTBOX_"  # prefix of variables reserved for the control p
 SCALE_HOOK = "AGENTBOX_TEST_CLOCK_SCALE"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class HostConfig:
     """Limits of this host. `limits` are the default and maximum of every agent. What comes from the
     manifest has its default there.

@@ -4,7 +4,7 @@ tie in both directions is a subscription.
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -71,6 +71,7 @@ from agentbox.box.supervision.secrets import find_token
 from agentbox.box.supervision.slot_credentials import slot_secrets
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
+from agentbox.core.records.frozen import frozen
 from agentbox.gateway.llm.call_sums import CallSums
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY, MODEL_METRICS_FILE
@@ -80,7 +81,7 @@ if TYPE_CHECKING:
     from agentbox.mesh.outbox.outbox import Outbox
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Api:
     """What the program starts and stops, and the applications of its two listeners. `groups` serve
     the resources; `ready_once` is set when the box is ready for the first time, `closing` when

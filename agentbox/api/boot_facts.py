@@ -4,17 +4,18 @@ used.
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 
 from agentbox.box.supervision.boot_record import BootRecord, Posture, PostureDrift
 from agentbox.box.supervision.fault_hooks import FaultHooks
 from agentbox.core.canonical import canonical_json
 from agentbox.core.files.atomic import read_json
 from agentbox.core.paths import Paths, environment
+from agentbox.core.records.frozen import frozen
 from agentbox.plan.model import Plan
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BootFacts:
     """Read once at start. `image_ref` is without host or credential, as compose rendered it."""
 

@@ -1,13 +1,13 @@
 """The contract of the pods slot: named binary objects in containers."""
 
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Literal, Protocol
 
 from agentbox.contracts.arguments import PAGE_BOUNDS, Cursor, PageSize
 from agentbox.contracts.routes.operation import INTERNAL, header
 from agentbox.core.records.bounds import bounded_text, schema_keywords
+from agentbox.core.records.frozen import frozen_slots
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record, record
 
@@ -39,7 +39,7 @@ class PodMeta(Record):
     modified_at: datetime
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_slots
 class PodObject:
     """An object being read: its metadata and the chunks of its body. It has no wire form: the body
     is the response itself.

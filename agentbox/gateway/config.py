@@ -1,16 +1,16 @@
 """Configuration of the gateway, from the plan."""
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
 from agentbox.core.paths import Paths
+from agentbox.core.records.frozen import frozen
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY
 from agentbox.plan.network import gateway_port
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GatewayConfig:
     """`plan` is the active plan; `port` is on 127.0.0.1."""
 

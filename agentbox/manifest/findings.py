@@ -1,8 +1,9 @@
 """A finding: a problem in a manifest, its position, and the remedy."""
 
 import unicodedata
-from dataclasses import dataclass
 from typing import Any, Final, Literal
+
+from agentbox.core.records.frozen import frozen
 
 Severity = Literal["error", "warning", "info"]
 Kind = Literal["", "syntax", "unknown-key", "wrong-type", "bad-value", "bad-unit", "missing-key"]
@@ -26,7 +27,7 @@ def _escaped(character: str) -> str:
     return f"\\u{code:04X}" if code < 1 << 16 else f"\\U{code:08X}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Related:
     """A related position."""
 
@@ -34,7 +35,7 @@ class Related:
     line: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Finding:
     """`line` and `column` count from 1. `kind` is empty except for E000 and E016. Never contains
     the value of a secret.

@@ -1,13 +1,14 @@
 """Reads agentbox.toml: bytes -> written and effective values, their positions, and findings."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Final
 
 from agentbox.core.canonical import digest
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.key_path import KeyPath, to_text
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.model import Model, build
@@ -19,7 +20,7 @@ MAX_BYTES: Final = 1 << 20
 MAX_DEPTH: Final = 64
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Manifest:
     """One manifest, valid or not. `written` is the parsed file. `usable` is its model without the
     `invalid` values, which the schema rejects. `positions` maps key paths to positions. `findings`

@@ -2,10 +2,11 @@
 
 import typing
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.key import entries, table
 from agentbox.manifest.tables.acp import AcpTable
 from agentbox.manifest.tables.agents import AgentTable
@@ -38,7 +39,7 @@ from agentbox.manifest.types import Size
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Model:
     """All tables of a manifest."""
 

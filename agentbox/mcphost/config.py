@@ -1,15 +1,16 @@
 """Configuration of mcp-host, from the plan in force. The API sends that of a newer plan."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Self
 
+from agentbox.core.records.frozen import frozen
 from agentbox.core.records.plain import build, to_plain
 from agentbox.plan.model import Plan
 from agentbox.plan.tables import McpPlan, McpServerPlan
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class McpConfig:
     """`agents` has the names in [agents] that each server is offered to; `locked` the pinned
     digests by `<server>/<tool>`.

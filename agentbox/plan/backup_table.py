@@ -1,10 +1,11 @@
 """The table `[backup]` as the plan has it."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from agentbox.core.records.frozen import frozen
 
-@dataclass(frozen=True, kw_only=True)
+
+@frozen
 class BackupPlan:
     """What is backed up, when, to whom and how long it is kept. `schedule`: 5-field cron in UTC, ""
     = never. `recipients` are public keys; `min_free` is in bytes, `rate` in bytes a second.

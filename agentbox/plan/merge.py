@@ -5,9 +5,10 @@ never ignored. Standard library only: the boot compares the box with the result.
 """
 
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
+from agentbox.core.records.frozen import frozen
 from agentbox.plan.errors import PlanError
 from agentbox.plan.model import Device, Plan, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.policy.protected_paths import baseline_violations, is_at_or_below
@@ -20,7 +21,7 @@ DEFAULT_SECCOMP = "agentbox"
 _HINT = "choose another path or the narrower field: an exception adds, it never removes"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ContainerProfile:
     """What a box is granted and denied. The denials have no key in a manifest and no field in an
     exception.

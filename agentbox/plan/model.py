@@ -4,11 +4,12 @@ paths (below `/`); the process engine relocates them with `core.paths.Paths.reso
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from typing import Any, Literal, Self
 
 from agentbox.core.canonical import canonical_json, digest
+from agentbox.core.records.frozen import frozen
 from agentbox.core.records.plain import build, to_plain
 from agentbox.plan.backup_table import BackupPlan
 from agentbox.plan.tables import (
@@ -27,7 +28,7 @@ from agentbox.plan.tables import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ReadySignal:
     """How the seal detects that a program is ready."""
 
@@ -35,7 +36,7 @@ class ReadySignal:
     target: str = ""  # tcp: host:port, http: URL
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Program:
     """One supervised program. `argv[0]` is absolute; no shell."""
 
@@ -57,7 +58,7 @@ class Program:
     autostart: bool = True  # false: off until another program starts it
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Port:
     """A listener of the box. `publish` is the host address, "" if it is not published."""
 
@@ -67,7 +68,7 @@ class Port:
     publish: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Password:
     """The password of a feature's program. Boot writes it to `/run/agentbox/secrets/<file>`: the
     secret of that name, else one generated at the first boot.
@@ -77,7 +78,7 @@ class Password:
     secret: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Ruleset:
     """What a feature's program may use besides the toolchain; everything else is denied
     (`sandbox/feature_program.py`).
@@ -93,7 +94,7 @@ class Ruleset:
     sockets: bool = False  # Unix sockets, and System V shared memory, as used by display servers
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Probe:
     """One artifact probe. Fields that a kind does not use have their defaults."""
 
@@ -120,7 +121,7 @@ class Probe:
     body_regex: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TmpfsPlan:
     target: str
     size: int  # bytes
@@ -128,14 +129,14 @@ class TmpfsPlan:
     exec: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class VolumePlan:
     source: str  # volume name, or absolute host path
     target: str
     read_only: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Device:
     """A device request (`driver`, `count`, `capabilities`)."""
 
@@ -144,7 +145,7 @@ class Device:
     capabilities: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SecurityExceptionPlan:
     """What an exception adds to the baseline. It cannot remove anything."""
 
@@ -160,7 +161,7 @@ class SecurityExceptionPlan:
     seccomp: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ResourcesPlan:
     cpus: float
     memory: int  # bytes
@@ -171,7 +172,7 @@ class ResourcesPlan:
     stop_seconds: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SlotPlan:
     """A resolved slot: `options` are the keys of `[adapters.<slot>]` that its implementation reads,
     sizes in bytes; `plan.slots.slot_options` makes them a record.
@@ -182,7 +183,7 @@ class SlotPlan:
     options: Mapping[str, bool | int | str | tuple[str, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ApiPlan:
     port: int
     publish_address: str
@@ -192,7 +193,7 @@ class ApiPlan:
     token_env: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ObservabilityPlan:
     metrics_port: int
     publish_address: str
@@ -200,7 +201,7 @@ class ObservabilityPlan:
     log_level: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Destination:
     """A TCP destination of the box. `host` is an address range (CIDR), "" for resolved names;
     `port` 0 is any; `private` includes addresses of private networks.
@@ -212,7 +213,7 @@ class Destination:
     private: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Digests:
     """Digests of the inputs, `sha256:<hex>` each; `lock` and `seccomp` of the bytes of those files,
     `skills` of those in the image, by name; `mcp` of pinned tools, by `<server>/<tool>`."""
@@ -224,7 +225,7 @@ class Digests:
     mcp: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Plan:
     """Everything that the renderers, the boot and the API need. `writable_roots` are checked at
     boot and by /ready.

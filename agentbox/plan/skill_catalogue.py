@@ -6,19 +6,19 @@ may read. What an agent is told of is selected by `agents.<name>.skills`.
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final
 
 from agentbox.core.canonical import sha256_hex
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
+from agentbox.core.records.frozen import frozen
 from agentbox.policy.patterns import globs
 
 MAIN_FILE: Final = "SKILL.md"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SkillFileRow:
     """`size` in bytes, `sha256` bare hex."""
 
@@ -28,7 +28,7 @@ class SkillFileRow:
     sha256: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SkillRow:
     """One skill of the catalogue."""
 

@@ -3,11 +3,13 @@ Standard library only: Stage A of the boot reads the plan with this.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
+from agentbox.core.records.frozen import frozen
 
-@dataclass(frozen=True, kw_only=True)
+
+@frozen
 class LimitsPlan:
     """Limits of one agent: default and maximum. Sizes in bytes; 0 for `agent_wall_seconds` means
     unlimited.
@@ -30,7 +32,7 @@ class LimitsPlan:
     allow_degraded: tuple[str, ...]  # mechanisms that the kernel may lack
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelBudgetPlan:
     """What an agent may use of its model per window."""
 
@@ -42,7 +44,7 @@ class ModelBudgetPlan:
     max_cost: str = ""  # decimal text; "" = no bound
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RestartPlan:
     """When an agent is restarted: at most `max_restarts` times in a window."""
 
@@ -53,7 +55,7 @@ class RestartPlan:
     backoff_max_seconds: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentAcpPlan:
     """Sessions of an agent that speaks the Agent Client Protocol. Sizes in bytes."""
 
@@ -67,7 +69,7 @@ class AgentAcpPlan:
     keep_days: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentPlan:
     """One `[agents.<name>]` table, with the limits that it does not set filled in from
     `[limits]`.
@@ -97,7 +99,7 @@ class AgentPlan:
     acp: AgentAcpPlan
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelPricePlan:
     """Prices for a million tokens, as decimal text; "" = the price of input."""
 
@@ -107,7 +109,7 @@ class ModelPricePlan:
     cache_write: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProviderPlan:
     """One model endpoint. `env_var` names its key; the plan never contains a credential."""
 
@@ -121,7 +123,7 @@ class ProviderPlan:
     prices: Mapping[str, ModelPricePlan] = field(default_factory=dict)  # by pattern of models
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CostPlan:
     """How calls of models are counted in money."""
 
@@ -130,7 +132,7 @@ class CostPlan:
     keep_days: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EgressPlan:
     """The maximum of hosts that agents may reach."""
 
@@ -140,7 +142,7 @@ class EgressPlan:
     max_connections: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RulePlan:
     """One rule of a policy."""
 
@@ -149,7 +151,7 @@ class RulePlan:
     patterns: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NetRulePlan(RulePlan):
     """A rule about the network. `methods` and `paths` restrict it to such plain HTTP requests;
     () = all.
@@ -159,7 +161,7 @@ class NetRulePlan(RulePlan):
     paths: tuple[str, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PolicyPlan:
     """One `[policies.<name>]` table: rules in addition to those of `base`."""
 
@@ -173,7 +175,7 @@ class PolicyPlan:
     agent: tuple[RulePlan, ...]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MeshPlan:
     """The role of this box in a federation."""
 
@@ -190,7 +192,7 @@ class MeshPlan:
     max_clients: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PrivacyPlan:
     """What is redacted. `policy` is the strictness per slot and direction: `strict`, `soft` or
     `off`.
@@ -204,7 +206,7 @@ class PrivacyPlan:
     policy: Mapping[str, Literal["strict", "soft", "off"]]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SandboxesPlan:
     """Bounds of sandboxes: how many, their life, programs at the same time in one of them, bytes of
     a file that one call reads or writes.
@@ -216,7 +218,7 @@ class SandboxesPlan:
     max_file: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AcpPlan:
     """Bounds of sessions: how many run and how many are suspended, bytes of one message, seconds
     that an agent has for each answer.
@@ -231,14 +233,14 @@ class AcpPlan:
     v2: bool
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StatePlan:
     """How long the memory and pods of unnamed runs are kept after their end; 0 = not at all."""
 
     keep_days: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class McpHeaderPlan:
     """One header: its value, or the name of the secret that is its value."""
 
@@ -246,7 +248,7 @@ class McpHeaderPlan:
     env_var: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class McpServerPlan:
     """One `[mcp.servers.<name>]` table; `max_result` in bytes."""
 
@@ -273,7 +275,7 @@ class McpServerPlan:
     headers: Mapping[str, McpHeaderPlan] = field(default_factory=dict)  # by name
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class McpPlan:
     """The MCP servers of the box, and bounds of all; `description` in bytes."""
 

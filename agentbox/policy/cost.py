@@ -6,11 +6,11 @@ them, so that six digits after the point are exact. The cost of a call is rounde
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final, Protocol
 
 from agentbox.core.canonical import canonical_json, digest
+from agentbox.core.records.frozen import frozen_slots
 from agentbox.policy.patterns import globs
 
 MICRO: Final = 1_000_000
@@ -42,7 +42,7 @@ class PriceTexts(Protocol):
     def cache_write(self) -> str: ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_slots
 class TokenCounts:
     """Tokens of one call. `input` includes those that were read from or written to the cache."""
 
@@ -57,7 +57,7 @@ class TokenCounts:
         return self.input + self.output
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_slots
 class ModelPrice:
     """Prices of one token in millionths of a micro-unit. `pattern` is that of the manifest;
     `digest` identifies pattern, currency and prices in the record of a call.

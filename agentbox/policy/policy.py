@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Final, Literal, Protocol
 from urllib.parse import unquote
 
+from agentbox.core.records.frozen import frozen
 from agentbox.policy.patterns import globs
 from agentbox.policy.patterns.base import ScopePattern
 from agentbox.policy.patterns.paths import PathPattern
@@ -37,7 +38,7 @@ class PolicyRuleSpec(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PolicyRule:
     """`patterns` by operation. `methods` and `paths` restrict a net rule to such requests of plain
     HTTP; () = no restriction. A path is a glob whose `*` also matches slashes."""

@@ -4,12 +4,12 @@ profile.
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final, Literal, Protocol
 
 from agentbox.core.data_files import config_dir
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.records.frozen import frozen
 from agentbox.policy.patterns.scopes import SCOPES, Scope
 from agentbox.policy.policy import Policy, PolicyRuleSpec, build_policy
 
@@ -39,7 +39,7 @@ class UnresolvedPolicy(Protocol):
         ...
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProfileRule:
     """A rule of a profile file, with the keys of a policy rule in a manifest."""
 

@@ -9,12 +9,12 @@ import socket
 import stat
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Self
 
 from agentbox.core.linux import kernel, landlock
 from agentbox.core.linux.landlock import PathRule
 from agentbox.core.linux.path_opener import Boundary
+from agentbox.core.records.frozen import frozen
 from agentbox.sandbox.launcher import preopened
 from agentbox.sandbox.seccomp import agent_filter, installation
 
@@ -27,7 +27,7 @@ _UNROUTABLE_ADDRESS: Final = struct.pack("=H", socket.AF_INET) + struct.pack(
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Confinement:
     """`grants`: all paths that may be used. `ports`: TCP ports that may be connected to, on any
     address; None = any network.

@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, Final, Literal, Self
 
+from agentbox.core.records.frozen import frozen
 from agentbox.policy.limits.gauge import Breach
 from agentbox.sandbox.confinement import Confinement
 
@@ -12,7 +12,7 @@ AGENT_NICE: Final = 10  # a tenth of the CPU time of a process of the control pl
 Cause = Literal["", "timeout", "limit", "launcher"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Launch:
     """One process to start, or without `argv` a sandbox in which programs are started later. Sizes
     in bytes, times in seconds; 0 means no limit.
@@ -90,7 +90,7 @@ class Launch:
         )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SyscallDenials:
     """Calls that the reaper denied: `count` of that rule and signature since the last report;
     `detail` is of the last one.
@@ -102,7 +102,7 @@ class SyscallDenials:
     detail: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProcessEnded:
     """How the leader of a tree ended, reported once no process of the tree is left. Both None:
     unknown (`lost`).
@@ -114,7 +114,7 @@ class ProcessEnded:
     breach: Breach | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProgramEnded:
     """How a program of a sandbox ended. Both None: its sandbox ended with it."""
 
@@ -122,7 +122,7 @@ class ProgramEnded:
     signal: int | None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProcessStarted:
     """A leader after its exec. `measured` is what the leader read back from the kernel
     before it.

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentbox.contracts.agent_host.port import AgentHost
+from agentbox.core.records.frozen import frozen
 from agentbox.plan.tables import AcpPlan, AgentAcpPlan
 from agentbox.sessions.store import SessionStore
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from agentbox.sessions.editors import Editors
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SessionAgent:
     """A table in [agents] with `protocol = "acp"`. `command` speaks ACP; `auth`: the id of an
     authentication method, "" for none. `mcp`: names of the MCP servers that it is offered; with a
@@ -27,7 +28,7 @@ class SessionAgent:
     has_preset: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SessionsConfig:
     """What the manifest says about sessions. `branches`: the directory of all branches."""
 

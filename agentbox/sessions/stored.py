@@ -13,6 +13,7 @@ from agentbox.contracts.sessions import (
     SessionUsage,
 )
 from agentbox.core import clock
+from agentbox.core.records.frozen import frozen
 from agentbox.sessions.lines import Place
 
 
@@ -138,7 +139,7 @@ def _time(text: str) -> datetime:
     return clock.from_wire(text)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StoredCall:
     """A request that was sent to an agent and is not answered. `n`: its id in the agent's
     connection. `turn`: that of a prompt. `editors`: who gets the answer: connection and the id of

@@ -171,8 +171,7 @@ def test_a_killed_program_loses_no_update_and_repeats_none(
         box.api.kill()
         box.api.start()
     else:
-        box.kill_session_host()
-        box.start_session_host()
+        box.restart_session_host()
     assert editor.wait(turn, seconds=60)["result"]["stopReason"] == "end_turn"
     assert editor.text() == "".join(f"{number} " for number in range(60))
 
@@ -291,11 +290,9 @@ def test_the_journal_has_what_was_said(editor: AcpEditor, box: SessionBox) -> No
     until(lambda: any(event.type == "session.stopped" for event in events()))
     said = [event for event in events() if event.type == "session.update"]
     texts = [event.data["data"]["content"]["text"] for event in said]
-    assert "".join(texts) == editor.text()
-    assert len(said) < 10
+    assert ("".join(texts), len(said) < 10) == (editor.text(), True)
     assert {event.agent_id for event in said} == {sandbox_id}
-    box.kill_session_host()
-    box.start_session_host()
+    box.restart_session_host()
     editor.clear()
     assert editor.prompt(session, "count 1") == "end_turn"
     until(lambda: sum(event.type == "session.stopped" for event in events()) == 2)

@@ -84,6 +84,11 @@ class SessionBox(StoryBox):
                 raise RuntimeError(f"it does not start:\n{self.session_log.read_text()}")
             time.sleep(0.005)
 
+    def restart_session_host(self) -> None:
+        """Kills it and starts it."""
+        self.kill_session_host()
+        self.start_session_host()
+
     def kill_session_host(self) -> None:
         """SIGKILL to all of its processes. Idempotent."""
         if self.session_host is not None:

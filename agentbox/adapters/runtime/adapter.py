@@ -4,7 +4,7 @@ import abc
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, TypeVar, get_args
@@ -13,6 +13,7 @@ from agentbox.core import clock as wall
 from agentbox.core.deadline import Deadline
 from agentbox.core.ids import uuid7
 from agentbox.core.paths import Paths
+from agentbox.core.records.frozen import frozen_slots
 from agentbox.core.records.page import Page as Page
 from agentbox.core.records.plain import to_plain
 from agentbox.core.records.wire import Record, record
@@ -60,7 +61,7 @@ class SystemClock:
         await asyncio.sleep(seconds)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_slots
 class SlotConfig(Generic[O_co]):
     """The resolved configuration of a slot. `options` are those of its implementation; `secrets`
     are values that were already read."""
@@ -111,7 +112,7 @@ async def _no_delay(_slot: SlotName) -> None:
     """Do nothing; the default of `Deps.before_open`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_slots
 class Deps:
     """The dependencies of an adapter. A test image uses `before_open` to delay or fail a slot: it
     is awaited within the open timeout, and an exception fails the open."""

@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentbox.core.deadline import Deadline
+from agentbox.core.records.frozen import frozen_slots
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_slots
 class TaskSubmission:
     """A task that the control plane starts: its submitter, whether the submitter has scope admin,
     and the state of its attempts."""
@@ -18,7 +19,7 @@ class TaskSubmission:
     state_id: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_slots
 class CallContext:
     """The caller, the agent it acts for, and the deadline. An empty `principal` is the control
     plane. `session_id` is the task of the call, else the root agent of the family; `trace_id` is 32

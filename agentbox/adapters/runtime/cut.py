@@ -1,12 +1,13 @@
 """What a slot gives a backup: its part of one moment, which is staged while others write."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
 import apsw
 
+from agentbox.core.records.frozen import frozen
 from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.sqlite_errors import to_adapter_error
 from agentbox.core.storage.sqlite_snapshot import StoreSnapshot
@@ -14,7 +15,7 @@ from agentbox.core.storage.sqlite_snapshot import StoreSnapshot
 Stop = Callable[[], None]  # raises if the work is to end
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StagedPart:
     """`stores`: last migration by path below the staging directory. `count`: what the slot has.
     `changed`: files that were not as the index says, by their paths.

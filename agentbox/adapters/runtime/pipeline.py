@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Protocol
 
 from agentbox.adapters.runtime import context
@@ -20,6 +20,7 @@ from agentbox.contracts.routes.operation import Operation
 from agentbox.contracts.slot_operations import SLOTS
 from agentbox.core.canonical import canonical_json
 from agentbox.core.deadline import Deadline
+from agentbox.core.records.frozen import frozen_slots
 from agentbox.core.records.wire import invalid_value, to_wire
 from agentbox.core.slot_errors import (
     AdapterError,
@@ -58,7 +59,7 @@ class InstanceSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_slots
 class PipelineDeps:
     """Dependencies of the stages. With `events_required` a call is refused if its intent cannot be
     journalled."""

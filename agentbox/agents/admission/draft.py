@@ -1,10 +1,11 @@
 """What admission decides on, and what it has decided so far. All of it is frozen."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from agentbox.agents.config import HostConfig
 from agentbox.contracts.orchestrator import DEFAULT, AgentKind, AgentSpec, AgentState, Limits
+from agentbox.core.records.frozen import frozen
 from agentbox.plan.tables import AgentPlan, LimitsPlan
 from agentbox.policy.rights.authorization import PRINCIPAL
 from agentbox.policy.rights.grant_set import GrantSet
@@ -19,7 +20,7 @@ def request_owner(program: str, principal: str) -> str:
     return f"urn:agentbox:program:{program} {principal}" if program else principal
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Requester:
     """Who requests an agent, under which id, and whether the limits of the manifest apply. For a
     task, `submitter` is who submitted it and `state_id` the state that all of its attempts use.
@@ -46,7 +47,7 @@ class Requester:
         return self.principal.startswith(PRINCIPAL)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Parent:
     """The parent of a new agent, as of the request. `over`: no generation will follow."""
 
@@ -61,7 +62,7 @@ class Parent:
     trace_id: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class HostUsage:
     """What the host has, and what its agents use of it. The default admits nobody."""
 
@@ -74,7 +75,7 @@ class HostUsage:
     disk_size: int = 0
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AdmissionInputs:
     """Everything that decides beside spec and requester. `now` in Unix seconds; `once`: the agent
     is a one-shot run; `kind`: only an agent has a program; `parent` is None if the spec names none,
@@ -88,7 +89,7 @@ class AdmissionInputs:
     usage: HostUsage = HostUsage()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Draft:
     """An agent in the making. Each step returns a copy with more fields decided; the last one is
     the agent to start."""

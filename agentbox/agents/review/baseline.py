@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from agentbox.agents.review.copying import BLOCK
 from agentbox.core.files.atomic import replace
+from agentbox.core.records.frozen import frozen
 from agentbox.policy.limits.registry import INODE_BYTES
 
 _VERSION = 1
@@ -34,7 +35,7 @@ class BaselineEntry(NamedTuple):
     content: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GitStart:
     """`head` is the commit of HEAD, "" if there was none yet; `refs` every ref and its content.
     `problem`: why commits of this repository cannot be taken."""
@@ -52,7 +53,7 @@ class GitStart:
         return cls(**data)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Baseline:
     """`workspace` is the directory that was copied; `rows` by path. `objects`: git object
     directories of the workspace that the branch borrows from; `git`: the repository at its root,

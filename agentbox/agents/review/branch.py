@@ -9,7 +9,6 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -20,6 +19,7 @@ from agentbox.agents.runs import home
 from agentbox.core.linux import path_opener
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.linux.path_opener import UNBOUNDED, Boundary
+from agentbox.core.records.frozen import frozen
 
 if TYPE_CHECKING:
     from agentbox.agents.review.copying import CopyResult
@@ -31,7 +31,7 @@ WORK: Final = "work"
 ReportProgress = Callable[[int], None]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Branch:
     """`work` is the copy, of about `size` bytes at the start; `objects` are git object directories
     outside it that its repository needs."""

@@ -2,15 +2,16 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any, Literal, Self
 
 from agentbox.agents.review.commits.record import CommitsRecord
+from agentbox.core.records.frozen import frozen
 
 ChangeKind = Literal["added", "modified", "deleted"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FileState:
     """A file or link, before or after. `mode` without setuid bits. `said`: SHA-256 of a file, "" if
     it is no longer known; the target of a link."""
@@ -21,7 +22,7 @@ class FileState:
     said: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FileChange:
     """`path` is relative to the workspace, with bytes that are not UTF-8 as lone surrogates.
     `runs`: why it runs by itself, "" if nothing is known. `notes` are for people."""
@@ -42,7 +43,7 @@ class FileChange:
         return cls(**{**data, **states, "notes": tuple(data["notes"])})
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SkippedPath:
     """A path of the branch that is never applied, and why."""
 
@@ -50,7 +51,7 @@ class SkippedPath:
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Review:
     """`changes` in display order: those that run by themselves first. `emptied`: directories that
     the agent removed. `workspace` is the directory that was copied; `sealed_at` in Unix seconds.

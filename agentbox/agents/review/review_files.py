@@ -4,7 +4,6 @@ import contextlib
 import json
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from agentbox.agents.review import baseline, journal
@@ -18,6 +17,7 @@ from agentbox.agents.runs import home
 from agentbox.agents.runs.confinement import resolve_in_box
 from agentbox.core.files.atomic import read_json, replace
 from agentbox.core.paths import Paths
+from agentbox.core.records.frozen import frozen
 from agentbox.core.slot_errors import BackendError, NotFound, PreconditionFailed
 from agentbox.core.visible_text import escape_invisible
 
@@ -25,7 +25,7 @@ SEALED, COMMITS = "sealed", "commits"
 _BASELINE_FILE, _REVIEW_FILE, _COMMIT_FILE = "start.jsonl", "review.json", "commit.json"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SealedBranch:
     """`path` is the sealed copy, `workspace` the directory that was copied, `objects` the git
     object directories that it borrows from."""

@@ -3,7 +3,7 @@
 import asyncio
 import hmac
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, ClassVar
 
 from agentbox.adapters.runtime import context
@@ -16,6 +16,7 @@ from agentbox.agents.rpc.host_orchestrator import HostOrchestrator
 from agentbox.agents.rpc.program_access import NO_PROGRAMS, ProgramTokens, check_call
 from agentbox.agents.sandboxes.manager import SandboxManager
 from agentbox.contracts.orchestrator import CONTRACT_VERSION
+from agentbox.core.records.frozen import frozen
 from agentbox.core.rpc.session import Method, Session
 from agentbox.core.slot_errors import NotFound, PermissionDenied
 from agentbox.plan.names import AGENT_HOST
@@ -41,7 +42,7 @@ CAPABILITIES = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Service:
     """One per program. `methods` are the RPC methods by name; `agents` and `services` implement
     the derived ones."""

@@ -4,7 +4,7 @@ import shutil
 import time
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +13,7 @@ from agentbox.agents.registry.agent_record import AgentRecord
 from agentbox.core.linux.landlock import PathRule
 from agentbox.core.linux.path_opener import SYSTEM_DIRECTORIES, Boundary, Opener, resolve_root
 from agentbox.core.paths import Paths
+from agentbox.core.records.frozen import frozen
 from agentbox.core.slot_errors import SpawnError
 from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.rights.rights import to_policy
@@ -20,7 +21,7 @@ from agentbox.sandbox.compile import TOOLCHAIN, UnenforceableRule, compile_polic
 from agentbox.sandbox.confinement import Confinement
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PathVariables:
     """Paths that the variables of a policy stand for. `private`: directories of this agent alone;
     `program`: the program it runs, "" for none; `objects`: git object directories that its branch

@@ -1,11 +1,12 @@
 """One state, and its row in agents.db."""
 
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass, fields
+from dataclasses import astuple, fields
 from typing import Any, Final
 
 import apsw
 
+from agentbox.core.records.frozen import frozen
 from agentbox.core.storage.damaged_rows import damaged_row
 from agentbox.core.storage.sqlite_text import each_row
 
@@ -24,7 +25,7 @@ TABLE: Final = """
 """
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StoredState:
     """`name` None: the state of one run. `owner` is the principal that created it, `label` the name
     of its first run, `first` the id of that agent. `used`: when one of its runs was last admitted

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from agentbox.api.auth.authentication import Caller
@@ -10,12 +9,13 @@ from agentbox.api.http.query import INTEGER
 from agentbox.contracts.routes.route import Route
 from agentbox.core.http.body import BodyReader
 from agentbox.core.http.problems import invalid
+from agentbox.core.records.frozen import frozen
 
 IDEMPOTENCY_KEY = r"^[\x20-\x7e]{0,128}$"
 _KEY = re.compile(IDEMPOTENCY_KEY)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ApiRequest:
     """One request. `headers` has the last value of each name; `body` is parsed JSON, None where the
     route has none or reads raw bytes through `incoming`.

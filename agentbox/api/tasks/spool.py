@@ -4,7 +4,7 @@ import asyncio
 import base64
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 from typing import Any, Self
 
@@ -13,11 +13,12 @@ import structlog
 from agentbox.adapters.runtime.context import CallContext, TaskSubmission, current
 from agentbox.core.files.atomic import replace_json, sync_directory
 from agentbox.core.ids import new_trace_id
+from agentbox.core.records.frozen import frozen
 
 _log = structlog.get_logger()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SpoolEntry:
     """A task that has not ended. The spec is here, not in the bead, whose text passes the privacy
     filter.

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.core.records.wire import Record
 
 Kind = Literal["read", "write", "stream", "socket"]
@@ -47,7 +48,7 @@ PRINCIPAL = ArgumentPlacement(principal=True)
 INTERNAL = ArgumentPlacement(internal=True)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentAccess:
     """An operation that agents may call on what they own. `tool` is its name for agents; "": a tool
     of another shape calls it, or none. The tool has the operation's arguments, principals and those
@@ -70,7 +71,7 @@ def tool(name: str, summary: str = "", **more: Any) -> AgentAccess:
     return AgentAccess(tool=name, summary=summary, **more)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RequestMember:
     """One member of a request. `argument` is the parameter of the method that it belongs to, "" if
     there is none, and `record_field` its name in the record that is spread; `annotation` has type
@@ -87,7 +88,7 @@ class RequestMember:
     default: Any = field(default=None, compare=False)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Operation:
     """`http` is "METHOD /path/{parameter}", "" for one that is not served over HTTP. `scope`: all
     are required; None is that of the resource for reading or writing, () is public. `route` is its

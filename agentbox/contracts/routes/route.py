@@ -1,16 +1,17 @@
 """A row of the route table."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from agentbox.contracts.routes.operation import RequestMember
 from agentbox.contracts.routes.request_line import RequestLine, path_parameters, rest_parameter
+from agentbox.core.records.frozen import frozen
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Route:
     """One HTTP route. `scope`: all are required; empty = public. `handler` is `<group>.<operation>`
     of the API's endpoints; `request` and `response` are names of records ("" = no body), shared by

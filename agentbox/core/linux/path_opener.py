@@ -10,10 +10,10 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Final, NamedTuple, Self
 
 from agentbox.core.linux.openat2 import open_beneath
+from agentbox.core.records.frozen import frozen
 
 SYSTEM_DIRECTORIES: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc", "/nix/store"),
@@ -43,7 +43,7 @@ class OpenedPath(NamedTuple):
     parent: "OpenedPath | None"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Boundary:
     """Limits for opening, as paths without links. `protected`: paths of the control plane, of which
     only `exempt` may be opened. `link_roots`: directories whose links are followed. `writable`:

@@ -6,7 +6,7 @@ import base64
 import json
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import (
     Any,
@@ -16,6 +16,7 @@ from typing import (
 )
 
 from agentbox.core import clock
+from agentbox.core.records.frozen import frozen_slots
 from agentbox.core.records.readers import (
     JsonObj,
     JsonValue,
@@ -48,7 +49,7 @@ EMPTY: Mapping[str, Any] = types.MappingProxyType({})
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
     """The decorator of all records: frozen, slots, keyword-only."""
-    return dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    return frozen_slots(cls)
 
 
 class Record:

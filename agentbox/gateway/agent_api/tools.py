@@ -3,7 +3,7 @@
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, get_origin
 
 from agentbox.contracts.operations.agents import AGENTS
@@ -12,6 +12,7 @@ from agentbox.contracts.operations.events import EVENTS
 from agentbox.contracts.operations.memory import MEMORY
 from agentbox.contracts.routes.operation import AgentAccess, Operation, RequestMember
 from agentbox.contracts.routes.resource import Resource, split_annotation
+from agentbox.core.records.frozen import frozen
 from agentbox.core.records.wire import JsonObj, JsonValue
 
 Schema = Mapping[str, Any]
@@ -24,7 +25,7 @@ TEXTS: Final[Schema] = {"type": "array", "items": TEXT}
 ANY: Final[Schema] = {}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Tool:
     """`path`, `query` and `body` place the arguments in the API request; `custom` names a function
     in `custom_tools`."""

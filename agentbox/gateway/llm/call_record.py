@@ -3,11 +3,11 @@ changes. The gateway writes it; the API reads it.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import apsw
 
+from agentbox.core.records.frozen import frozen_slots
 from agentbox.core.storage.sqlite import fetch_all
 from agentbox.policy.cost import TokenCounts
 
@@ -34,7 +34,7 @@ _INSERT: Final = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_slots
 class ModelCall:
     """One call. `at`: its start, in Unix seconds. `agent`: name in [agents], else the agent's id.
     `task`: the task it ran for, "" without one. `cost` in micro-units of `currency`; None without a

@@ -1,12 +1,13 @@
 """Configuration of the model gateway, from the plan: providers, keys, redaction."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Final, Self
 
 from agentbox.box.supervision.secrets import read_secret
 from agentbox.core.paths import Paths
+from agentbox.core.records.frozen import frozen
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY
 from agentbox.plan.tables import CostPlan
@@ -23,7 +24,7 @@ ENDPOINTS: Final[Mapping[str, str]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Provider:
     """An enabled `[providers.<name>]`. `base_url` is never "" and has no trailing slash."""
 
@@ -42,7 +43,7 @@ class Provider:
         return any(globs.matches(glob, model) for glob in self.models)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LlmConfig:
     """`key` returns a secret by name, None if it is unset; it is read for each call, so a changed
     key applies to the next one. `state_dir` holds the budgets."""

@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field
 
 from agentbox.core.ids import uuid7
+from agentbox.core.records.frozen import frozen_slots
 from agentbox.gateway.llm.budget_limits import BudgetAccount
 from agentbox.gateway.llm.call_record import ModelCall
 from agentbox.policy.cost import ModelPrice, TokenCounts
 from agentbox.policy.rights.authorization import Authorization
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_slots
 class CallSubject:
     """What a call is for, and what it costs. `max_input`: the largest possible number of input
     tokens, for money; `price` None: no price matches; `is_billable`: it uses tokens."""
@@ -22,7 +23,7 @@ class CallSubject:
     is_billable: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_slots
 class Settlement:
     """What a call used. `cost` in micro-units, None without a price."""
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Literal
 
+from agentbox.core.records.frozen import frozen
+
 Reason = Literal[
     "invalid",
     "token",
@@ -55,7 +57,7 @@ class ModelGatewayError(Exception):
         self.retry_after = retry_after  # seconds until a retry makes sense; 0 = unknown
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class VendorCall:
     """An allowed call. `path` is appended to the provider's base URL. `model` is "" if the body
     contains it."""
@@ -110,7 +112,7 @@ class ScreenedBody:
     urls: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class VendorProtocol:
     """The wire protocol of a vendor. Bodies are JSON objects, modified in place."""
 

@@ -4,11 +4,11 @@ import asyncio
 import base64
 import binascii
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass
 from typing import Any, Final
 
 import h11
 
+from agentbox.core.records.frozen import frozen
 from agentbox.gateway.agent_api.approvals_required import is_approval_required
 from agentbox.gateway.authorizer import AccessDenied, Authorizer
 from agentbox.gateway.proxy.agent_traffic import AgentTraffic, TrafficRegistry
@@ -30,7 +30,7 @@ _ESTABLISHED: Final = b"HTTP/1.1 200 Connection established\r\n\r\n"
 _HEAD_END: Final = b"\r\n\r\n"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProxyContext:
     """What all sessions of a proxy share. `on_authenticated` is called for a connection that sent a
     valid token."""

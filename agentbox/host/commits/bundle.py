@@ -3,10 +3,10 @@ gitformat-bundle(5)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import IO, Final
 
 from agentbox.agents.review.commits.refs import is_id
+from agentbox.core.records.frozen import frozen
 
 MAX_BUNDLE: Final = 300 << 20  # bytes; a box makes none above 256 MiB
 _SIGNATURES: Final = (b"# v2 git bundle\n", b"# v3 git bundle\n")
@@ -14,7 +14,7 @@ _MAX_LINES: Final = 2_000
 _MAX_LINE: Final = 2_000
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BundleHeader:
     """`prerequisites`: commits that the receiver has. `tip`: the commit of its only ref."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Final
 
 from agentbox.client.errors import ApiError
 from agentbox.core.errors import AgentboxError
+from agentbox.core.records.frozen import frozen
 from agentbox.host.commits.download import download
 from agentbox.host.commits.host_git import HostGit, repository_at
 from agentbox.host.commits.quarantine import check_ref, open_quarantine
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _SERVER_ERROR: Final = 500
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TakeOptions:
     """`branch`: the name below refs/heads/agentbox. `with_rest`: with a commit of what the agent
     did not commit. `signed`: applied again, with the operator's sign-off."""
@@ -30,7 +30,7 @@ class TakeOptions:
     signed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TakenBranch:
     """A new branch, and how many commits it has."""
 

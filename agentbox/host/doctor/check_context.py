@@ -1,10 +1,10 @@
 """Context of the checks: the box, its plan and its engine."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from agentbox.core.paths import HostPaths
+from agentbox.core.records.frozen import frozen
 from agentbox.host.engines.docker import daemon_status
 from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.engine_choice import Engine
@@ -12,7 +12,7 @@ from agentbox.host.engines.state import BoxRecord, BoxState
 from agentbox.plan.model import Plan
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CheckContext:
     """`record` is that of the last start; None before the first one."""
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from agentbox.core.errors import ExitCode
+from agentbox.core.records.frozen import frozen
 
 State = Literal["good", "note", "warning", "unknown", "bad"]
 STATES: Final[tuple[State, ...]] = ("good", "note", "warning", "unknown", "bad")
@@ -23,7 +24,7 @@ class Fix:
     apply: Callable[[], str]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CheckResult:
     """`subject` distinguishes several results of one check. `controls`: ids of CIS Docker 1.6 and
     of the Pod Security Standards. `facts`: machine-readable details."""

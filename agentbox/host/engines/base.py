@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Literal, Protocol
 
+from agentbox.core.records.frozen import frozen
 from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.state import BoxRecord, BoxState
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     from agentbox.plan.model import Plan
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StartSpec:
     """The input for starting a box."""
 
@@ -58,7 +59,7 @@ class StartSpec:
         return box_url(self.plan.api.publish_address, self.plan.api.port)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StoredStart:
     """The input for starting an earlier generation as it was: its record, and in `files` what
     `Engine.store_files` kept. `environment` and `passed` are for the boot under the process engine.

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO, TYPE_CHECKING, Final
+
+from agentbox.core.records.frozen import frozen
 
 if TYPE_CHECKING:
     from agentbox.host.engines.state import BoxState
@@ -15,7 +17,7 @@ HINT: Final = "See `agentbox generations`, and ./agentbox.sh doctor for room and
 BESIDE: Final = "{beside}"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OneShot:
     """`image` is the image id or reference that a container runs, `python` the environment (a
     prefix) under the process engine, "" the one of this command. `volumes` as in a generation: a

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
+from agentbox.core.records.frozen import frozen
 from agentbox.host.engines.sudo_user import chown_tree, make_directory
 
 T = TypeVar("T")
@@ -24,7 +25,7 @@ MAX_BUILDS = 5  # images and records that `up` keeps for going back
 _GRANTED_FILE, _BUILDS_FILE = "granted", "builds.json"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BoxRecord:
     """How the box was last started. `image_id` is "" under the process engine.
 

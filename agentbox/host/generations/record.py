@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final
 
+from agentbox.core.records.frozen import frozen
 from agentbox.host.engines.state import BoxRecord, parse_record
 
 TRIAL: Final = "trial"
@@ -15,7 +16,7 @@ SUPERSEDED: Final = "superseded"
 VERDICTS: Final = (TRIAL, GOOD, BAD, SUPERSEDED)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Generation:
     """What ran and on what. `key` is the digest of the inputs: an `up` with equal ones continues
     the generation. `box` is the `BoxRecord` of its last start, `sources` the digest of the code

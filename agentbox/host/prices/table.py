@@ -10,7 +10,6 @@ import sys
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from datetime import date
 from decimal import ROUND_UP, Decimal
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any, Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import CHECKOUT
+from agentbox.core.records.frozen import frozen
 from agentbox.host.packages.python.pip_failures import explain_failure
 from agentbox.host.prices.literal_calls import read_calls
 
@@ -28,7 +28,7 @@ _GLOB: Final = re.compile(r"[A-Za-z0-9._!:/@+-]{1,126}")
 _SMALLEST: Final = Decimal("0.000001")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ListedPrice:
     """A pattern of models with its prices, as decimal text; "" = as `input`."""
 
@@ -39,7 +39,7 @@ class ListedPrice:
     cache_write: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PriceTable:
     """`newest`: the date of the latest change that the table names, None if it names none."""
 

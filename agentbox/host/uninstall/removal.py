@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from agentbox.core.records.frozen import frozen
 from agentbox.host.uninstall.inventory import Item
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Removal:
     """One thing that is removed. `size` in bytes, 0 where it has none; `remove` raises
     AgentboxError if it fails, and does nothing if the thing is gone. `items` leave the inventory
@@ -22,7 +22,7 @@ class Removal:
     items: tuple[Item, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Kept:
     """One thing that stays, `size` in bytes, and the reason. `foreign`: agentbox did not make it,
     so the next call has nothing to do with it. `items` are noted, so that the next call knows it.
@@ -36,7 +36,7 @@ class Kept:
     items: tuple[Item, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LastStep:
     """What a shell removes when Python is no longer needed: packages that Python needs, and files.
     `empty` are directories that are removed if nothing is left in them.
@@ -48,7 +48,7 @@ class LastStep:
     empty: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class UninstallPlan:
     """An uninstallation, in the order of its steps."""
 

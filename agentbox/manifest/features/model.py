@@ -1,13 +1,14 @@
 """One optional capability, as defined by its file in `config/features/`. Standard library only."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.types import ExceptionKey, Size
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Gate:
     """The manifest key and the values that enable a feature; `when` names an additional switch that
     must be on. A key that is a map has the value true if it has an entry.
@@ -18,7 +19,7 @@ class Gate:
     when: str = ""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SecurityExceptionNeed:
     """The security exception of a feature; `need` is the severity of a missing block: required =
     E201, advised = W021.
@@ -28,7 +29,7 @@ class SecurityExceptionNeed:
     need: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FixedPort:
     """A listener with a fixed port, or the port of the manifest key `key`."""
 
@@ -38,7 +39,7 @@ class FixedPort:
     publish: bool = True
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Feature:
     """`gate` None = always on. `programs`, `probes` and `volumes` are tables with the fields of
     plan records.

@@ -4,19 +4,20 @@ HOME of an agent.
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import PurePosixPath
 from typing import Any, Final
 
 from agentbox.core.data_files import config_dir
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.records.frozen import frozen
 
 FORMATS: Final = (".json", ".toml")
 """Suffixes of the settings files that can be written."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Preset:
     """What one CLI needs to work in a box. `files`: content by path relative to HOME; the suffix is
     the format. In its texts `{gateway}` is the gateway's URL and `{model}` that of the agent's

@@ -3,10 +3,11 @@ Merging them into a baseline is done by the plan.
 """
 
 from collections.abc import Callable, Container, Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from typing import Any, Final, TypeVar
 
 from agentbox.core.data_files import config_dir
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.model import Model
 from agentbox.manifest.tables.security import (
@@ -22,7 +23,7 @@ WIDENING: Final = ("devices", "group_add", "cap_add", "device_requests", "runtim
 """Fields that add a privilege. So does a volume with a host path."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SecurityExceptionDelta:
     """What an exception adds. Field names are those of its manifest table."""
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.key_path import KeyPath, to_text
 from agentbox.manifest.findings import Kind
 from agentbox.manifest.schema.examples import EXAMPLES
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from jsonschema import ValidationError
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SchemaError:
     """One error of the schema."""
 

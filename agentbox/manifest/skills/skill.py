@@ -6,12 +6,12 @@ Standard library only: Nix renders the catalogue of an image with this.
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from agentbox.core.canonical import canonical_json, digest, sha256_hex
 from agentbox.core.errors import AgentboxError
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.skills.front_matter import Document, FrontMatterError, parse
 
 SKILL_FILE: Final = "SKILL.md"
@@ -25,7 +25,7 @@ class SkillError(AgentboxError):
     """A folder that is no skill."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SkillFile:
     """One file. `path` is relative to the folder; `sha256` bare hex."""
 
@@ -38,7 +38,7 @@ class SkillFile:
         return sha256_hex(self.data)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Skill:
     """`front_matter` is that of SKILL.md. Its `allowed-tools` is shown and grants nothing."""
 

@@ -1,14 +1,14 @@
 """[acp] and [agents.<name>.acp]: sessions of agents that speak the Agent Client Protocol."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Pattern, Range
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import Size
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AcpTable:
     """Bounds of sessions. Each running one is a sandbox, and counts as such."""
 
@@ -38,7 +38,7 @@ class AcpTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentAcpTable:
     """Sessions of this agent."""
 

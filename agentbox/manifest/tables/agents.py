@@ -1,8 +1,8 @@
 """[agents.<name>]: the agents that this box can start."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.amounts import MoneyOrNone
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import ENABLED, Not, key, table
@@ -20,7 +20,7 @@ from agentbox.manifest.types import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelBudgetTable:
     """Model budget in one window."""
 
@@ -42,7 +42,7 @@ class ModelBudgetTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RestartTable:
     """What follows when it ends. More restarts than `max_restarts` in the window = failed, with an
     event.
@@ -68,7 +68,7 @@ class RestartTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentTable:
     """One agent. Its command line is `command` and `args`: no shell, no placeholder expansion."""
 

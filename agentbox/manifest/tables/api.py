@@ -1,13 +1,13 @@
 """[api]: the management API."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import Env, HttpUrl, IpLiteral, Port, Size
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ApiTable:
     """Where the management API listens and whom it lets in."""
 

@@ -1,8 +1,8 @@
 """[backup]: what `agentbox backup` stores, for whom, when, and for how long."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.backup_types import Cron, Recipient
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import key
@@ -21,7 +21,7 @@ BackupPart = Literal[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BackupTable:
     """What `agentbox backup` stores. Manifest, lock and plan are always in a snapshot."""
 

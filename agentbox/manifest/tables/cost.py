@@ -1,14 +1,14 @@
 """[cost]: how calls of models are counted in money."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.amounts import Currency
 from agentbox.manifest.declarations.constraints import Range
 from agentbox.manifest.declarations.key import key
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CostTable:
     """Cost of model calls. Prices are in `[providers.<name>.prices]`, budgets in
     `agents.<name>.llm.max_cost`.

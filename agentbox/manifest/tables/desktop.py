@@ -1,14 +1,14 @@
 """[desktop]: a remote desktop in the box."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Pattern
 from agentbox.manifest.declarations.key import ENABLED, key
 from agentbox.manifest.types import Env, Port
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DesktopTable:
     """A remote desktop in the box, never without a password."""
 

@@ -1,14 +1,14 @@
 """[egress]: the maximum that leaves the box through the proxy."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import NetPattern, NetTarget
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EgressTable:
     """The maximum that leaves the box through the proxy. The proxy blocks private ranges after
     resolution, even if `allow` includes them.

@@ -1,12 +1,12 @@
 """[gpu]: the one GPU switch."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.key import key
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GpuTable:
     """The one GPU switch."""
 

@@ -1,8 +1,8 @@
 """[image]: the package source, and the systems that the image is built for."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Pattern, Unique
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import PackageName
@@ -10,7 +10,7 @@ from agentbox.manifest.types import PackageName
 System = Literal["x86_64-linux", "aarch64-linux"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ImageTable:
     """What the image is made of, beside the features."""
 

@@ -1,8 +1,8 @@
 """[limits]: default limits of agents."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import Size
@@ -22,7 +22,7 @@ Mechanism = Literal[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LimitsTable:
     """Default limits of agents."""
 

@@ -1,9 +1,9 @@
 """[mcp]: servers of the Model Context Protocol that the box runs or calls for its agents."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import ENABLED, Not, entries, key, table
 from agentbox.manifest.http_types import HeaderName, HeaderValue
@@ -22,7 +22,7 @@ _STDIO = {".enabled": True, ".transport": "stdio"}
 _HTTP = {".enabled": True, ".transport": "http"}
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class McpHeaderTable:
     """One header of each request to an http server: a value that everybody may know, or that of a
     secret.
@@ -32,7 +32,7 @@ class McpHeaderTable:
     env_var: Env = key("", "recreate", doc="Variable that holds the value.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class McpServerTable:
     """One server. A stdio server runs in a sandbox of its own; an http server is called through the
     proxy. Agents see neither command, URL nor secret.
@@ -114,7 +114,7 @@ class McpServerTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class McpTable:
     """Servers of the Model Context Protocol, and bounds of all of them."""
 

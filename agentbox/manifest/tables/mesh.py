@@ -1,14 +1,14 @@
 """[mesh]: standalone, client, or host."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import BoxPath, Digest, Env, HttpUrl
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MeshTable:
     """How this box takes part in a federation."""
 

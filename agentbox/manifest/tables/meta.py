@@ -1,13 +1,13 @@
 """[meta]: the version of the schema, and the box's name."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import Name
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MetaTable:
     """Who this box is."""
 

@@ -1,13 +1,13 @@
 """[observability]: metrics, traces, logs."""
 
-from dataclasses import dataclass
 from typing import Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import HttpUrl, IpLiteral, Port
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ObservabilityTable:
     """What the box tells of itself."""
 

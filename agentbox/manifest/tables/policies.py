@@ -2,9 +2,9 @@
 matching rule decides.
 """
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import MinItems, Unique
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.http_types import HttpPath
@@ -18,7 +18,7 @@ _Patterns = Annotated[tuple[PolicyPattern, ...], MinItems(1), Unique()]
 _OPERATIONS = (MinItems(1), Unique())
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RuleTable:
     """Keys of all rules. Without `operations` a rule applies to all of its scope, in `net` to
     `connect`.
@@ -28,7 +28,7 @@ class RuleTable:
     patterns: _Patterns = key((), "live", required=True, doc="What the rule is about.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class FsRule(RuleTable):
     """A rule about files."""
 
@@ -37,7 +37,7 @@ class FsRule(RuleTable):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class NetRule(RuleTable):
     """A rule about the network."""
 
@@ -55,7 +55,7 @@ class NetRule(RuleTable):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ExecRule(RuleTable):
     """A rule about programs."""
 
@@ -64,7 +64,7 @@ class ExecRule(RuleTable):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class EnvRule(RuleTable):
     """A rule about variables."""
 
@@ -73,7 +73,7 @@ class EnvRule(RuleTable):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CallRule(RuleTable):
     """A rule about tools or about models."""
 
@@ -82,7 +82,7 @@ class CallRule(RuleTable):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AgentRule(RuleTable):
     """A rule about other agents."""
 
@@ -93,7 +93,7 @@ class AgentRule(RuleTable):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PolicyTable:
     """Rules over those of `base`. A scope starts as deny, takes the rules of `base`, then its own
     in order; the last rule that matches decides.

@@ -1,8 +1,8 @@
 """[privacy]: redaction of data for the slots and the gateway."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Unique
 from agentbox.manifest.declarations.key import ENABLED, key, table
 from agentbox.manifest.types import Port
@@ -13,7 +13,7 @@ Entity = Literal[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PrivacyPolicyTable:
     """What happens while the filter is down."""
 
@@ -58,7 +58,7 @@ class PrivacyPolicyTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class PrivacyTable:
     """Redaction in front of the slots and the gateway."""
 

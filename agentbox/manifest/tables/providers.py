@@ -1,16 +1,16 @@
 """[providers.<name>]: model endpoints. Only the gateway reads the credentials."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.amounts import Money, MoneyOrNone
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import ENABLED, entries, key
 from agentbox.manifest.types import Env, Glob, HttpUrl
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ModelPriceTable:
     """Prices of the models that the pattern matches, for a million tokens, in the currency of
     `[cost]`. Of several patterns that match a model, the longest counts.
@@ -26,7 +26,7 @@ class ModelPriceTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ProviderTable:
     """One model endpoint."""
 

@@ -1,14 +1,14 @@
 """[resources]: limits of the box."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Range
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import Size
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ResourcesTable:
     """What the box as a whole may use."""
 

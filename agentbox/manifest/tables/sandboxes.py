@@ -1,14 +1,14 @@
 """[sandboxes]: programs that are run in agents without one of their own."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Range
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import Size
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SandboxesTable:
     """Bounds of sandboxes. Each of them counts in `adapters.orchestrator.max_agents` too."""
 

@@ -1,9 +1,9 @@
 """[security]: exceptions to the container's baseline. Every field adds; none removes."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Annotated, Final, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Pattern, Range, Unique
 from agentbox.manifest.declarations.key import entries, key
 from agentbox.manifest.types import (
@@ -28,7 +28,7 @@ EXCEPTIONS: Final = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TmpfsTable:
     """A memory file system, with uid and gid 1000, nosuid, nodev."""
 
@@ -38,7 +38,7 @@ class TmpfsTable:
     exec: bool = key(False, "recreate", doc="Programs on it may be run.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class VolumeTable:
     """A volume."""
 
@@ -49,7 +49,7 @@ class VolumeTable:
     read_only: bool = key(False, "recreate", doc="Mounted read-only.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DeviceRequestTable:
     """Devices asked of a driver of the engine."""
 
@@ -60,7 +60,7 @@ class DeviceRequestTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SecurityExceptionTable:
     """The delta of one exception, on while its gate is on. May be empty."""
 
@@ -103,7 +103,7 @@ class SecurityExceptionTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SecurityTable:
     """What the operator widens, and that they have read it. Every field adds; none removes."""
 

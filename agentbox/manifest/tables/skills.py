@@ -1,14 +1,14 @@
 """[skills]: the corpus, and programs needed by skills."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Unique
 from agentbox.manifest.declarations.key import key, table
 from agentbox.manifest.types import Glob, HttpUrl, RelativePath
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CorpusTable:
     """Which skills go into `/opt/agentbox/skills`."""
 
@@ -25,7 +25,7 @@ class CorpusTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BrowserTable:
     """A browser that agents drive."""
 
@@ -38,7 +38,7 @@ class BrowserTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class MediaTable:
     """Sound, film, pictures."""
 
@@ -48,7 +48,7 @@ class MediaTable:
     comfyui_url: HttpUrl = key("", "boot", doc="An instance of it elsewhere.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SpatialTable:
     """Bodies, maps, scenes."""
 
@@ -59,7 +59,7 @@ class SpatialTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DataScienceTable:
     """Notebooks and tensors."""
 
@@ -67,7 +67,7 @@ class DataScienceTable:
     pytorch: bool = key(False, "rebuild", doc="Tensors and learning.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class DocsTable:
     """Documents."""
 
@@ -76,7 +76,7 @@ class DocsTable:
     pandoc: bool = key(False, "rebuild", doc="Conversion between document forms.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SkillsTable:
     """The skills corpus, and the programs that skills need."""
 

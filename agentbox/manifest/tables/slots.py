@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeVar, dataclass_transform
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.key import key, table
 from agentbox.manifest.declarations.options import Options, declared_keys
 from agentbox.manifest.slot_options import (
@@ -105,7 +106,7 @@ class OrchestratorTable(BridgeOptions, ProcessOptions, SlotTargetTable):
     required: bool = key(True, "boot", doc=_REQUIRED)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class AdaptersTable:
     """Which implementation serves each of the five slots. Local ones keep their data in
     /var/lib/agentbox/<slot>/.

@@ -1,8 +1,8 @@
 """[sovereign_mesh]: the box's own key pair, signed events, relays."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import ENABLED, key, table
 from agentbox.manifest.types import (
@@ -16,7 +16,7 @@ from agentbox.manifest.types import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class OperatorTable:
     """The operator of the box."""
 
@@ -25,7 +25,7 @@ class OperatorTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RelayTable:
     """A relay for this box."""
 
@@ -107,7 +107,7 @@ class RelayTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TelegramMirrorTable:
     """Agent messages mirrored to one chat."""
 
@@ -120,7 +120,7 @@ class TelegramMirrorTable:
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SovereignMeshTable:
     """The box's own key pair, signed events, relays. Keys are generated at first boot, never
     written here.

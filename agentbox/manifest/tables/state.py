@@ -1,13 +1,13 @@
 """[state]: retention of data left by runs."""
 
-from dataclasses import dataclass
 from typing import Annotated
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Range
 from agentbox.manifest.declarations.key import key
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StateTable:
     """How long memory and pods of a run stay that has no name."""
 

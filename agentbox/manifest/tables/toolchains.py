@@ -1,11 +1,10 @@
 """[toolchains]: languages, agent command lines, the browser editor."""
 
-from dataclasses import dataclass
-
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.key import key
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class ToolchainsTable:
     """Languages, agent command lines, the browser editor."""
 

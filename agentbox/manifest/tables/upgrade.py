@@ -1,13 +1,13 @@
 """[upgrade]: how a new generation of the box is tried, and how many are kept."""
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.manifest.declarations.constraints import Range
 from agentbox.manifest.declarations.key import key
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class UpgradeTable:
     """How `agentbox upgrade` tries a new generation, and what it does with one that is not good."""
 

@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentbox.contracts.mesh import Registered
+from agentbox.core.records.frozen import frozen
 from agentbox.mesh.client.backoff import heartbeat_delay
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BoxFacts:
     """Data about the box, besides its identity."""
 

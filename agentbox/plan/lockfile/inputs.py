@@ -1,13 +1,14 @@
 """The inputs of a lock as one digest: equal inputs need no new lock."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 
 from agentbox.core.canonical import canonical_json, digest
+from agentbox.core.records.frozen import frozen
 from agentbox.plan.lockfile.model import Lock
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RequestedPackages:
     """The package lists of one feature (or, as `core`, of the box itself), in the syntax of each
     source.
@@ -21,7 +22,7 @@ class RequestedPackages:
     unused_dependencies: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LockInputs:
     """Everything that determines the packages of a lock."""
 

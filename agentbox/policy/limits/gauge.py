@@ -1,12 +1,12 @@
 """The observed values of one limit: its peak, and when to warn."""
 
-from dataclasses import dataclass
 from typing import Any
 
+from agentbox.core.records.frozen import frozen
 from agentbox.policy.limits.registry import REARM_BELOW, WARN_AT, config_path
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Breach:
     """A limit that was exceeded, or nearly: `observed` and `cap` in the unit of the registry."""
 

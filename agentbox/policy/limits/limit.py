@@ -1,7 +1,8 @@
 """What the registry says of one limit."""
 
-from dataclasses import dataclass
 from typing import Literal
+
+from agentbox.core.records.frozen import frozen
 
 Unit = Literal[
     "bytes",
@@ -21,7 +22,7 @@ Unit = Literal[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Limit:
     """One limit. `config_path` is the manifest key, "" if the value is `fixed`. A test
     in tests/unit that is marked `limit(NAME)` shows it: it takes effect without affecting another

@@ -1,16 +1,17 @@
 """What programs that check rights know of an agent: its identity, its rights, and its budgets."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal
 
+from agentbox.core.records.frozen import frozen
 from agentbox.policy.patterns.scopes import Scope
 
 PRINCIPAL: Final = "urn:agentbox:agent:"
 """Prefix of the principal under which an agent calls the API."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Right:
     """One rule of a scope that is checked by our programs (net, tool, llm, agent), in the order of
     the policy: the last match decides. Variables are replaced. `expires_at` in Unix seconds; `uses`
@@ -29,7 +30,7 @@ class Right:
     rate: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Budget:
     """Model budget of an agent per window (`agents.<name>.llm`); part of its parent's. `max_cost`
     in micro-units of the currency, None = no bound.
@@ -43,7 +44,7 @@ class Budget:
     max_cost: int | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Ancestor:
     """The parent of an agent, or of another ancestor, as of the start: it may have ended. Model use
     and proxy traffic of an agent also count against the budgets of all ancestors, and the fair
@@ -60,7 +61,7 @@ class Ancestor:
     egress: int | None = None  # its `limits.egress`, in bytes; None = the box's
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Authorization:
     """One generation of one agent. `name` is for people. `token_sha256`: hex digest of its bearer
     token, which is not stored.

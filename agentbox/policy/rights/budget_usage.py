@@ -1,14 +1,14 @@
 """Usage and remainder of a model budget, as shown by `hello` and `GET /v1/agents/{id}`."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from agentbox.core import clock
+from agentbox.core.records.frozen import frozen
 from agentbox.policy.rights.authorization import Authorization, Budget
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class BudgetUsage:
     """Usage of one name in the window that began at `since` (Unix seconds): calls, tokens and cost
     in micro-units. `reserved` tokens and `reserved_cost` are the maximum of calls in flight.

@@ -1,9 +1,10 @@
 """The grants of one agent over all generations, with usage and revocation. Stored in agents.db."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from typing import Any, Final, Self
 
+from agentbox.core.records.frozen import frozen
 from agentbox.core.records.plain import build, to_plain
 from agentbox.policy.patterns.scopes import Scope
 from agentbox.policy.rights.authorization import Budget, Right
@@ -14,7 +15,7 @@ _GRANTS: Final = ("grants", "secrets")  # fields of a grant set
 _KERNEL: Final[tuple[Scope, ...]] = ("fs", "exec", "env")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Grant:
     """A right of an agent and its state. `used` counts uses; `recent` has the times of uses in the
     last minute, if the right has a rate. All times in Unix seconds.
@@ -74,7 +75,7 @@ class Grant:
         return tuple(moment for moment in self.recent if now - RATE_SECONDS < moment <= now)
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class GrantSet:
     """`agent` is the name in [agents], "" for an ad hoc program; `root` the built-in profile of its
     policy. Empty by default.

@@ -4,7 +4,7 @@ one."""
 import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
@@ -16,6 +16,7 @@ from agentbox.adapters.runtime.lifecycle.opening import OpenFailed, open_instanc
 from agentbox.adapters.runtime.lifecycle.timing import LifecycleTiming
 from agentbox.adapters.runtime.off import Off
 from agentbox.adapters.runtime.registry import resolve
+from agentbox.core.records.frozen import frozen_slots
 from agentbox.manifest.declarations.options import Options
 
 State = Literal["new", "connecting", "ready", "down", "off", "closed"]
@@ -24,7 +25,7 @@ STATES: tuple[State, ...] = ("new", "connecting", "ready", "down", "off", "close
 log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@frozen_slots
 class SlotStatus:
     """The status of a slot. `detail` contains no credentials; `retry_at` is a monotonic time, set
     while the slot is down."""

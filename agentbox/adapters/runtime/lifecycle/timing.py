@@ -1,11 +1,13 @@
 """The timeouts and intervals of the slot state machine in seconds. Tests can scale them."""
 
 import random
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Self
 
+from agentbox.core.records.frozen import frozen_slots
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+
+@frozen_slots
 class LifecycleTiming:
     """`scaled(0.01)` divides all times by 100."""
 

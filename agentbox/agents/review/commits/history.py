@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -20,6 +20,7 @@ from agentbox.agents.review.commits.refs import (
 from agentbox.agents.review.copying import GIT
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.linux.path_opener import opened_directory
+from agentbox.core.records.frozen import frozen
 
 MAX_LISTED: Final = 100
 _MAX_SMALL: Final = 1 << 20  # bytes of a file beside the refs
@@ -32,7 +33,7 @@ _ALTERING: Final = {
 _OBJECT_DIRECTORIES: Final = ("objects", "objects/info", "objects/pack")
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class SealedHistory:
     """`record` has an error if there is nothing to take; then the rest does not matter."""
 

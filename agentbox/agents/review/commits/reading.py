@@ -6,7 +6,6 @@ import itertools
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +15,7 @@ from agentbox.agents.review.commits.refs import HEADS, is_id
 from agentbox.agents.runs.confinement import resolve_in_box
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.paths import Paths
+from agentbox.core.records.frozen import frozen
 from agentbox.core.slot_errors import (
     AdapterError,
     BackendError,
@@ -41,7 +41,7 @@ _ERRORS: Final[Mapping[str, type[AdapterError]]] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TakenCommits:
     """What the caller has made of the commits: the commit that is the tip of `ref`, with the
     changes that have no commit or without."""

@@ -1,7 +1,9 @@
 """The commits of a branch, as stored with its review: one record, which the digest covers."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, Literal, Self
+
+from agentbox.core.records.frozen import frozen
 
 CommitsError = Literal["", "no-repository", "history-left-out", "objects-bad", "ref-refused"]
 FileName = Literal["listing", "bundle", "patches", "rest-bundle", "rest-patches"]
@@ -14,7 +16,7 @@ FILES: Final[tuple[FileName, ...]] = (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class LeftOut:
     """Something of the repository that is never taken, and why."""
 
@@ -22,7 +24,7 @@ class LeftOut:
     why: str
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class StoredFile:
     """A file made from the commits."""
 
@@ -30,7 +32,7 @@ class StoredFile:
     size: int
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class CommitsRecord:
     """`error`: why no commit can be taken, with `detail`; the rest is empty then, but for
     `left_out`. `start` is the commit of HEAD when the agent started, `tip` that at its end, and

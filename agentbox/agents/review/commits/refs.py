@@ -8,10 +8,10 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Final
 
 from agentbox.core.linux.openat2 import open_beneath
+from agentbox.core.records.frozen import frozen
 
 HEADS: Final = "refs/heads/"
 MAX_REFS: Final = 20_000
@@ -28,7 +28,7 @@ class RefRejected(ValueError):
     """HEAD or a ref cannot be used; the text says why."""
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class Refs:
     """`head`: the ref that HEAD names, "" if it names a commit itself. `tip`: the commit that it
     leads to, "" if there is none yet. `ids`: every ref and its content; that of a symbolic ref is

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.records.frozen import frozen
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages import start
 from agentbox.host.cli.stages.generation import confirm_start
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     from agentbox.restoring.restore import RestoredState
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class RestoreRequest:
     """`other_box`: the box is another than that of the snapshot (`--into`)."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +12,7 @@ from agentbox.box.supervision.secrets import is_placeholder
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import Paths, environment
+from agentbox.core.records.frozen import frozen
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.log_line import LogLine
 from agentbox.host.cli.stages.image import plan_for, running_source_digest
@@ -43,7 +44,7 @@ _LOG_LINES = 20
 _HOOK_PREFIX = "AGENTBOX_TEST_"
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class UpOptions:
     """Options of `up` beside the manifest."""
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.records.frozen import frozen
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
 from agentbox.host.cli.stages.going_back import discard_copies, require_startable, stores_of
@@ -30,7 +31,7 @@ from agentbox.host.generations.trial_steps import LEFT, PREPARED, STARTING
 _POLL_SECONDS: Final = 0.5
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class UpgradeOptions:
     """`wait_agents`: seconds to wait until no agent runs. `backup` makes the pre-upgrade backup and
     returns the snapshot's id. `named`: the new generation was named, so a bad one is tried again.

@@ -3,16 +3,17 @@ authoritative.
 """
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Literal, Self
 
 from agentbox.core.canonical import canonical_json
+from agentbox.core.records.frozen import frozen
 
 Kind = Literal["dir", "file", "link"]
 
 
-@dataclass(frozen=True, kw_only=True)
+@frozen
 class TreeEntry:
     """A path as in the image. `owner` is the origin: `deb:git`, `wheel:uvicorn`, `source:agentbox`,
     `generated:<what>`; "" for a directory, which layers and packages share.
