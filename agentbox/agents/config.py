@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any, Self
 
 from agentbox.agents.admission.services import server_policies
+from agentbox.core.frozen import frozen
 from agentbox.core.paths import Paths, environment
-from agentbox.core.records.frozen import frozen
 from agentbox.core.records.plain import build, to_plain
 from agentbox.core.rpc.messages import LIVE_LIMITS
 from agentbox.core.storage.store_record import StoreRecord

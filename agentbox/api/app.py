@@ -70,8 +70,8 @@ from agentbox.box.supervision.boot_record import BootRecord
 from agentbox.box.supervision.secrets import find_token
 from agentbox.box.supervision.slot_credentials import slot_secrets
 from agentbox.core.errors import AgentboxError
+from agentbox.core.frozen import frozen
 from agentbox.core.paths import Paths
-from agentbox.core.records.frozen import frozen
 from agentbox.gateway.llm.call_sums import CallSums
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY, MODEL_METRICS_FILE

@@ -10,8 +10,8 @@ from agentbox.box.supervision.boot_record import BootRecord, Posture, PostureDri
 from agentbox.box.supervision.fault_hooks import FaultHooks
 from agentbox.core.canonical import canonical_json
 from agentbox.core.files.atomic import read_json
+from agentbox.core.frozen import frozen
 from agentbox.core.paths import Paths, environment
-from agentbox.core.records.frozen import frozen
 from agentbox.plan.model import Plan
 
 

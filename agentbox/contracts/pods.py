@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Protocol
 
 from agentbox.contracts.arguments import PAGE_BOUNDS, Cursor, PageSize
 from agentbox.contracts.routes.operation import INTERNAL, header
+from agentbox.core.frozen import frozen_slots
 from agentbox.core.records.bounds import bounded_text, schema_keywords
-from agentbox.core.records.frozen import frozen_slots
 from agentbox.core.records.page import Page
 from agentbox.core.records.wire import Record, record
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Self
 
+from agentbox.core.frozen import frozen
 from agentbox.core.paths import Paths
-from agentbox.core.records.frozen import frozen
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY
 from agentbox.plan.network import gateway_port

@@ -3,7 +3,7 @@
 import unicodedata
 from typing import Any, Final, Literal
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 
 Severity = Literal["error", "warning", "info"]
 Kind = Literal["", "syntax", "unknown-key", "wrong-type", "bad-value", "bad-unit", "missing-key"]

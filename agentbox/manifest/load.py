@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from agentbox.core.canonical import digest
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.key_path import KeyPath, to_text
 from agentbox.manifest.findings import Finding
 from agentbox.manifest.model import Model, build

@@ -6,7 +6,7 @@ from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Annotated, Any, TypeVar, get_args, get_origin
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.key import entries, table
 from agentbox.manifest.tables.acp import AcpTable
 from agentbox.manifest.tables.agents import AgentTable

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any, Self
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.core.records.plain import build, to_plain
 from agentbox.plan.model import Plan
 from agentbox.plan.tables import McpPlan, McpServerPlan

@@ -1,7 +1,6 @@
-"""The plan: a manifest resolved for one system, as plain data with sorted keys, identified by its
-digest. Standard library only: Stage A of the boot reads `plan.json` with this. All paths are box
-paths (below `/`); the process engine relocates them with `core.paths.Paths.resolve`.
-"""
+"""The plan: a manifest resolved for one system, as plain data, identified by its digest. Standard
+library only: Stage A of the boot reads `plan.json` with this. All paths are box paths (below `/`);
+the process engine relocates them with `core.paths.Paths.resolve`."""
 
 from collections.abc import Mapping
 from dataclasses import field
@@ -9,7 +8,7 @@ from functools import cached_property
 from typing import Any, Literal, Self
 
 from agentbox.core.canonical import canonical_json, digest
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.core.records.plain import build, to_plain
 from agentbox.plan.backup_table import BackupPlan
 from agentbox.plan.tables import (

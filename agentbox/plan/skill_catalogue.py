@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from agentbox.core.canonical import sha256_hex
 from agentbox.core.errors import AgentboxError
+from agentbox.core.frozen import frozen
 from agentbox.core.paths import Paths
-from agentbox.core.records.frozen import frozen
 from agentbox.policy.patterns import globs
 
 MAIN_FILE: Final = "SKILL.md"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Literal
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 
 
 @frozen

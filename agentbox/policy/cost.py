@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Any, Final, Protocol
 
 from agentbox.core.canonical import canonical_json, digest
-from agentbox.core.records.frozen import frozen_slots
+from agentbox.core.frozen import frozen_slots
 from agentbox.policy.patterns import globs
 
 MICRO: Final = 1_000_000

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final, Literal, Protocol
 from urllib.parse import unquote
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.policy.patterns import globs
 from agentbox.policy.patterns.base import ScopePattern
 from agentbox.policy.patterns.paths import PathPattern

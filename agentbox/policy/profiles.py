@@ -9,7 +9,7 @@ from typing import Any, Final, Literal, Protocol
 
 from agentbox.core.data_files import config_dir
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.policy.patterns.scopes import SCOPES, Scope
 from agentbox.policy.policy import Policy, PolicyRuleSpec, build_policy
 

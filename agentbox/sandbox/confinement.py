@@ -11,10 +11,10 @@ import struct
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Self
 
+from agentbox.core.frozen import frozen
 from agentbox.core.linux import kernel, landlock
 from agentbox.core.linux.landlock import PathRule
 from agentbox.core.linux.path_opener import Boundary
-from agentbox.core.records.frozen import frozen
 from agentbox.sandbox.launcher import preopened
 from agentbox.sandbox.seccomp import agent_filter, installation
 

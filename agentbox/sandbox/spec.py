@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final, Literal, Self
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.policy.limits.gauge import Breach
 from agentbox.sandbox.confinement import Confinement
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from agentbox.contracts.agent_host.port import AgentHost
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.plan.tables import AcpPlan, AgentAcpPlan
 from agentbox.sessions.store import SessionStore
 

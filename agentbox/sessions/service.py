@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from agentbox.contracts.agent_host.rpc import RpcMethod, rpc_methods
 from agentbox.contracts.operations.sessions import SESSION_HOST
 from agentbox.contracts.session_host import CONTRACT_VERSION
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.core.records.wire import to_json, to_wire
 from agentbox.core.rpc.session import Session
 from agentbox.core.rpc.subscriptions import ServerSubscription

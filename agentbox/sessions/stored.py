@@ -13,7 +13,7 @@ from agentbox.contracts.sessions import (
     SessionUsage,
 )
 from agentbox.core import clock
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.sessions.lines import Place
 
 

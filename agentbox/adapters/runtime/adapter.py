@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, Protocol, Typ
 
 from agentbox.core import clock as wall
 from agentbox.core.deadline import Deadline
+from agentbox.core.frozen import frozen_slots
 from agentbox.core.ids import uuid7
 from agentbox.core.paths import Paths
-from agentbox.core.records.frozen import frozen_slots
 from agentbox.core.records.page import Page as Page
 from agentbox.core.records.plain import to_plain
 from agentbox.core.records.wire import Record, record

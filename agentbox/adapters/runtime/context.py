@@ -6,7 +6,7 @@ from contextvars import ContextVar
 from dataclasses import field
 
 from agentbox.core.deadline import Deadline
-from agentbox.core.records.frozen import frozen_slots
+from agentbox.core.frozen import frozen_slots
 
 
 @frozen_slots

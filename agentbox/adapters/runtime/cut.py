@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 
 import apsw
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.sqlite_errors import to_adapter_error
 from agentbox.core.storage.sqlite_snapshot import StoreSnapshot

@@ -20,7 +20,7 @@ from agentbox.contracts.routes.operation import Operation
 from agentbox.contracts.slot_operations import SLOTS
 from agentbox.core.canonical import canonical_json
 from agentbox.core.deadline import Deadline
-from agentbox.core.records.frozen import frozen_slots
+from agentbox.core.frozen import frozen_slots
 from agentbox.core.records.wire import invalid_value, to_wire
 from agentbox.core.slot_errors import (
     AdapterError,

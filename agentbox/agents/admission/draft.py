@@ -5,7 +5,7 @@ from dataclasses import field
 
 from agentbox.agents.config import HostConfig
 from agentbox.contracts.orchestrator import DEFAULT, AgentKind, AgentSpec, AgentState, Limits
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.plan.tables import AgentPlan, LimitsPlan
 from agentbox.policy.rights.authorization import PRINCIPAL
 from agentbox.policy.rights.grant_set import GrantSet

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Self
 
 from agentbox.agents.review.copying import BLOCK
 from agentbox.core.files.atomic import replace
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.policy.limits.registry import INODE_BYTES
 
 _VERSION = 1

@@ -16,10 +16,10 @@ from agentbox.agents.review import baseline, copying, git_dir
 from agentbox.agents.review.commits import git_start
 from agentbox.agents.review.copying import TreeCopier
 from agentbox.agents.runs import home
+from agentbox.core.frozen import frozen
 from agentbox.core.linux import path_opener
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.linux.path_opener import UNBOUNDED, Boundary
-from agentbox.core.records.frozen import frozen
 
 if TYPE_CHECKING:
     from agentbox.agents.review.copying import CopyResult

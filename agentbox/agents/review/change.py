@@ -6,7 +6,7 @@ from dataclasses import asdict, field
 from typing import Any, Literal, Self
 
 from agentbox.agents.review.commits.record import CommitsRecord
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 
 ChangeKind = Literal["added", "modified", "deleted"]
 

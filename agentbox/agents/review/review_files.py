@@ -16,8 +16,8 @@ from agentbox.agents.review.compare import BranchComparison, compare
 from agentbox.agents.runs import home
 from agentbox.agents.runs.confinement import resolve_in_box
 from agentbox.core.files.atomic import read_json, replace
+from agentbox.core.frozen import frozen
 from agentbox.core.paths import Paths
-from agentbox.core.records.frozen import frozen
 from agentbox.core.slot_errors import BackendError, NotFound, PreconditionFailed
 from agentbox.core.visible_text import escape_invisible
 

@@ -16,7 +16,7 @@ from agentbox.agents.rpc.host_orchestrator import HostOrchestrator
 from agentbox.agents.rpc.program_access import NO_PROGRAMS, ProgramTokens, check_call
 from agentbox.agents.sandboxes.manager import SandboxManager
 from agentbox.contracts.orchestrator import CONTRACT_VERSION
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.core.rpc.session import Method, Session
 from agentbox.core.slot_errors import NotFound, PermissionDenied
 from agentbox.plan.names import AGENT_HOST

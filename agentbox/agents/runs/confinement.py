@@ -10,10 +10,10 @@ from pathlib import Path
 
 from agentbox.agents.config import HostConfig
 from agentbox.agents.registry.agent_record import AgentRecord
+from agentbox.core.frozen import frozen
 from agentbox.core.linux.landlock import PathRule
 from agentbox.core.linux.path_opener import SYSTEM_DIRECTORIES, Boundary, Opener, resolve_root
 from agentbox.core.paths import Paths
-from agentbox.core.records.frozen import frozen
 from agentbox.core.slot_errors import SpawnError
 from agentbox.policy.patterns.base import PatternError
 from agentbox.policy.rights.rights import to_policy

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import apsw
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.core.storage.damaged_rows import damaged_row
 from agentbox.core.storage.sqlite_text import each_row
 

@@ -7,9 +7,9 @@ from typing import Any
 from agentbox.api.auth.authentication import Caller
 from agentbox.api.http.query import INTEGER
 from agentbox.contracts.routes.route import Route
+from agentbox.core.frozen import frozen
 from agentbox.core.http.body import BodyReader
 from agentbox.core.http.problems import invalid
-from agentbox.core.records.frozen import frozen
 
 IDEMPOTENCY_KEY = r"^[\x20-\x7e]{0,128}$"
 _KEY = re.compile(IDEMPOTENCY_KEY)

@@ -12,8 +12,8 @@ import structlog
 
 from agentbox.adapters.runtime.context import CallContext, TaskSubmission, current
 from agentbox.core.files.atomic import replace_json, sync_directory
+from agentbox.core.frozen import frozen
 from agentbox.core.ids import new_trace_id
-from agentbox.core.records.frozen import frozen
 
 _log = structlog.get_logger()
 

@@ -6,7 +6,7 @@ from typing import Literal
 
 from agentbox.contracts.routes.operation import RequestMember
 from agentbox.contracts.routes.request_line import RequestLine, path_parameters, rest_parameter
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
 

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Final, NamedTuple, Self
 
+from agentbox.core.frozen import frozen
 from agentbox.core.linux.openat2 import open_beneath
-from agentbox.core.records.frozen import frozen
 
 SYSTEM_DIRECTORIES: Final = (
     *("/usr", "/bin", "/sbin", "/lib", "/lib64", "/opt", "/etc", "/nix/store"),

@@ -16,7 +16,7 @@ from typing import (
 )
 
 from agentbox.core import clock
-from agentbox.core.records.frozen import frozen_slots
+from agentbox.core.frozen import frozen_slots
 from agentbox.core.records.readers import (
     JsonObj,
     JsonValue,

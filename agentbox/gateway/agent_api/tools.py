@@ -12,7 +12,7 @@ from agentbox.contracts.operations.events import EVENTS
 from agentbox.contracts.operations.memory import MEMORY
 from agentbox.contracts.routes.operation import AgentAccess, Operation, RequestMember
 from agentbox.contracts.routes.resource import Resource, split_annotation
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.core.records.wire import JsonObj, JsonValue
 
 Schema = Mapping[str, Any]

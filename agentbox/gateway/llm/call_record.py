@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import apsw
 
-from agentbox.core.records.frozen import frozen_slots
+from agentbox.core.frozen import frozen_slots
 from agentbox.core.storage.sqlite import fetch_all
 from agentbox.policy.cost import TokenCounts
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Final, Self
 
 from agentbox.box.supervision.secrets import read_secret
+from agentbox.core.frozen import frozen
 from agentbox.core.paths import Paths
-from agentbox.core.records.frozen import frozen
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY
 from agentbox.plan.tables import CostPlan

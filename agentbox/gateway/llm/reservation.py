@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from agentbox.core.frozen import frozen_slots
 from agentbox.core.ids import uuid7
-from agentbox.core.records.frozen import frozen_slots
 from agentbox.gateway.llm.budget_limits import BudgetAccount
 from agentbox.gateway.llm.call_record import ModelCall
 from agentbox.policy.cost import ModelPrice, TokenCounts

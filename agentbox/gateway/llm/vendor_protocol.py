@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, Final, Literal
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 
 Reason = Literal[
     "invalid",

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import h11
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.gateway.agent_api.approvals_required import is_approval_required
 from agentbox.gateway.authorizer import AccessDenied, Authorizer
 from agentbox.gateway.proxy.agent_traffic import AgentTraffic, TrafficRegistry

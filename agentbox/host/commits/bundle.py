@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import IO, Final
 
 from agentbox.agents.review.commits.refs import is_id
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 
 MAX_BUNDLE: Final = 300 << 20  # bytes; a box makes none above 256 MiB
 _SIGNATURES: Final = (b"# v2 git bundle\n", b"# v3 git bundle\n")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from agentbox.client.errors import ApiError
 from agentbox.core.errors import AgentboxError
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.host.commits.download import download
 from agentbox.host.commits.host_git import HostGit, repository_at
 from agentbox.host.commits.quarantine import check_ref, open_quarantine

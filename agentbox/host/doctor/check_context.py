@@ -3,8 +3,8 @@
 from functools import cached_property
 from pathlib import Path
 
+from agentbox.core.frozen import frozen
 from agentbox.core.paths import HostPaths
-from agentbox.core.records.frozen import frozen
 from agentbox.host.engines.docker import daemon_status
 from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.engine_choice import Engine

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from agentbox.core.errors import ExitCode
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 
 State = Literal["good", "note", "warning", "unknown", "bad"]
 STATES: Final[tuple[State, ...]] = ("good", "note", "warning", "unknown", "bad")

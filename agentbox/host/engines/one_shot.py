@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import field
 from typing import IO, TYPE_CHECKING, Final
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 
 if TYPE_CHECKING:
     from agentbox.host.engines.state import BoxState

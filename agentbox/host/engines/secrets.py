@@ -9,7 +9,6 @@ from typing import Literal
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
 from agentbox.core.paths import environment
-from agentbox.host.engines.sudo_user import chown_tree, make_directory
 
 SecretSource = Literal["environment", ".env", "set"]
 
@@ -41,6 +40,8 @@ def secret_source(name: str, manifest: Path, store: Path) -> SecretSource | None
 
 def store_secret(directory: Path, name: str, value: str) -> None:
     """Writes a secret, 0600 in a 0700 directory of the caller. Raises AgentboxError (exit 3)."""
+    from agentbox.host.engines.sudo_user import chown_tree, make_directory
+
     with wrap_os_errors(f"make {directory}"):
         make_directory(directory)
     write_atomically(directory / name, value)

@@ -1,6 +1,5 @@
 """What the operator's machine stores about a box: its directory, record and lock. Never inside the
-source tree.
-"""
+source tree."""
 
 from __future__ import annotations
 
@@ -16,8 +15,7 @@ from typing import Any, TypeVar
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
-from agentbox.core.records.frozen import frozen
-from agentbox.host.engines.sudo_user import chown_tree, make_directory
+from agentbox.core.frozen import frozen
 
 T = TypeVar("T")
 _TOKEN = re.compile(rb"[!-~]+")
@@ -85,8 +83,7 @@ class _Builds:
 @dataclass(frozen=True)
 class BoxState:
     """The state directory of a box, 0700: `record.json`, `builds.json`, `compose/`, `secrets/`,
-    `token`, `up.lock`.
-    """
+    `token`, `up.lock`."""
 
     directory: Path
 
@@ -126,6 +123,8 @@ class BoxState:
         self._make_directory()
 
     def _make_directory(self) -> None:
+        from agentbox.host.engines.sudo_user import make_directory
+
         with wrap_os_errors(f"make the state directory {self.directory}"):
             make_directory(self.directory)
 
@@ -159,6 +158,8 @@ class BoxState:
                     os.pwrite(descriptor, f"{os.getpid():<10}\n".encode(), 0)
                 yield
             finally:
+                from agentbox.host.engines.sudo_user import chown_tree
+
                 chown_tree(self.directory)
 
     def record(self) -> BoxRecord | None:

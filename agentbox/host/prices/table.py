@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.frozen import frozen
 from agentbox.core.paths import CHECKOUT
-from agentbox.core.records.frozen import frozen
 from agentbox.host.packages.python.pip_failures import explain_failure
 from agentbox.host.prices.literal_calls import read_calls
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import Any
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.manifest.types import ExceptionKey, Size
 
 

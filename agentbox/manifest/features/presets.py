@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentbox.core.data_files import config_dir
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 
 FORMATS: Final = (".json", ".toml")
 """Suffixes of the settings files that can be written."""

@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any, Final, TypeVar
 
 from agentbox.core.data_files import config_dir
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.model import Model
 from agentbox.manifest.tables.security import (

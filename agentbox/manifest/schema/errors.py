@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.key_path import KeyPath, to_text
 from agentbox.manifest.findings import Kind
 from agentbox.manifest.schema.examples import EXAMPLES

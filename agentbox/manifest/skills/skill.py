@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from agentbox.core.canonical import canonical_json, digest, sha256_hex
 from agentbox.core.errors import AgentboxError
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.manifest.skills.front_matter import Document, FrontMatterError, parse
 
 SKILL_FILE: Final = "SKILL.md"

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import Env, HttpUrl, IpLiteral, Port, Size
 

@@ -4,7 +4,7 @@ matching rule decides.
 
 from typing import Annotated, Literal
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.constraints import MinItems, Unique
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.http_types import HttpPath

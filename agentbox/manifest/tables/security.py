@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Final, Literal
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.constraints import Pattern, Range, Unique
 from agentbox.manifest.declarations.key import entries, key
 from agentbox.manifest.types import (

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Literal, TypeVar, dataclass_transform
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.key import key, table
 from agentbox.manifest.declarations.options import Options, declared_keys
 from agentbox.manifest.slot_options import (

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import ENABLED, key, table
 from agentbox.manifest.types import (

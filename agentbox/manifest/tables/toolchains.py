@@ -1,6 +1,6 @@
 """[toolchains]: languages, agent command lines, the browser editor."""
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.key import key
 
 

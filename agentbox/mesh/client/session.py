@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentbox.contracts.mesh import Registered
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.mesh.client.backoff import heartbeat_delay
 
 

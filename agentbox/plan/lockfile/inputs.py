@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, field
 
 from agentbox.core.canonical import canonical_json, digest
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.plan.lockfile.model import Lock
 
 

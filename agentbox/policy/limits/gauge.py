@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.policy.limits.registry import REARM_BELOW, WARN_AT, config_path
 
 

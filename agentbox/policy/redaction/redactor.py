@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 from agentbox.core.errors import AgentboxError
-from agentbox.core.records.frozen import frozen_slots
+from agentbox.core.frozen import frozen_slots
 from agentbox.policy.redaction.cpu_clock import thread_seconds
 from agentbox.policy.redaction.detectors import RULES, is_card_number, is_secret_name
 from agentbox.policy.redaction.escapes import blank_escapes, decode_escapes

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentbox.core import clock
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.policy.rights.authorization import Authorization, Budget
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, fields, replace
 from typing import Any, Final, Self
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.core.records.plain import build, to_plain
 from agentbox.policy.patterns.scopes import Scope
 from agentbox.policy.rights.authorization import Budget, Right

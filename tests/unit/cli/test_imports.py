@@ -61,7 +61,7 @@ def test_a_valid_manifest_costs_few_imports() -> None:
         "agentbox.manifest.features",
         "agentbox.manifest.rules", "agentbox.manifest.schema", "agentbox.manifest.tables", "agentbox.policy",
         "agentbox.policy.limits", "agentbox.policy.patterns", "agentbox.core.canonical", "agentbox.core.data_files",
-        "agentbox.core.errors", "agentbox.core.files.atomic_text", "agentbox.core.paths",
+        "agentbox.core.errors", "agentbox.core.files.atomic_text", "agentbox.core.frozen", "agentbox.core.paths",
         "agentbox.core.visible_text",
     }  # fmt: skip
     assert count <= 322, count  # each table and each rule is a module
@@ -94,8 +94,8 @@ def test_asking_for_help_imports_no_manifest(words: list[str]) -> None:
 # Of agentbox what every command of a running box imports.
 REACH = {
     "click", "agentbox.host.cli", "agentbox.host.engines", "agentbox.client", "agentbox.contracts",
-    "agentbox.core.clock", "agentbox.core.errors", "agentbox.core.files.atomic_text", "agentbox.core.http.sse_parser",
-    "agentbox.core.ids", "agentbox.core.paths", "agentbox.core.visible_text",
+    "agentbox.core.clock", "agentbox.core.errors", "agentbox.core.files.atomic_text", "agentbox.core.frozen",
+    "agentbox.core.http.sse_parser", "agentbox.core.ids", "agentbox.core.paths", "agentbox.core.visible_text",
 }  # fmt: skip
 # What a command that receives a record has in addition.
 RECORDS = {

@@ -16,7 +16,7 @@ from agentbox.adapters.runtime.lifecycle.opening import OpenFailed, open_instanc
 from agentbox.adapters.runtime.lifecycle.timing import LifecycleTiming
 from agentbox.adapters.runtime.off import Off
 from agentbox.adapters.runtime.registry import resolve
-from agentbox.core.records.frozen import frozen_slots
+from agentbox.core.frozen import frozen_slots
 from agentbox.manifest.declarations.options import Options
 
 State = Literal["new", "connecting", "ready", "down", "off", "closed"]

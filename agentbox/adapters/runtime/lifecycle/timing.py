@@ -4,7 +4,7 @@ import random
 from dataclasses import fields
 from typing import Self
 
-from agentbox.core.records.frozen import frozen_slots
+from agentbox.core.frozen import frozen_slots
 
 
 @frozen_slots

@@ -18,9 +18,9 @@ from agentbox.agents.review.commits.refs import (
     read_refs,
 )
 from agentbox.agents.review.copying import GIT
+from agentbox.core.frozen import frozen
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.linux.path_opener import opened_directory
-from agentbox.core.records.frozen import frozen
 
 MAX_LISTED: Final = 100
 _MAX_SMALL: Final = 1 << 20  # bytes of a file beside the refs

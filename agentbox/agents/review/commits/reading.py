@@ -13,9 +13,9 @@ from agentbox.agents.review.change import Review
 from agentbox.agents.review.commits.record import CommitsRecord, FileName, LeftOut
 from agentbox.agents.review.commits.refs import HEADS, is_id
 from agentbox.agents.runs.confinement import resolve_in_box
+from agentbox.core.frozen import frozen
 from agentbox.core.linux.openat2 import open_beneath
 from agentbox.core.paths import Paths
-from agentbox.core.records.frozen import frozen
 from agentbox.core.slot_errors import (
     AdapterError,
     BackendError,

@@ -3,7 +3,7 @@
 from dataclasses import field
 from typing import Any, Final, Literal, Self
 
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 
 CommitsError = Literal["", "no-repository", "history-left-out", "objects-bad", "ref-refused"]
 FileName = Literal["listing", "bundle", "patches", "rest-bundle", "rest-patches"]

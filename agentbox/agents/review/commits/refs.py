@@ -10,8 +10,8 @@ import stat
 from collections.abc import Iterator
 from typing import Final
 
+from agentbox.core.frozen import frozen
 from agentbox.core.linux.openat2 import open_beneath
-from agentbox.core.records.frozen import frozen
 
 HEADS: Final = "refs/heads/"
 MAX_REFS: Final = 20_000

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages import start
 from agentbox.host.cli.stages.generation import confirm_start

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from agentbox.box.supervision.secrets import is_placeholder
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.frozen import frozen
 from agentbox.core.paths import Paths, environment
-from agentbox.core.records.frozen import frozen
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.log_line import LogLine
 from agentbox.host.cli.stages.image import plan_for, running_source_digest

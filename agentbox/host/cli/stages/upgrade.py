@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
 from agentbox.host.cli.stages.going_back import discard_copies, require_startable, stores_of

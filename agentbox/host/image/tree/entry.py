@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal, Self
 
 from agentbox.core.canonical import canonical_json
-from agentbox.core.records.frozen import frozen
+from agentbox.core.frozen import frozen
 
 Kind = Literal["dir", "file", "link"]
 
