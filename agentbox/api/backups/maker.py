@@ -92,7 +92,7 @@ class BackupMaker:
             cut, folders = await self._cut(made, plan)
         except BaseException as error:
             self._running.release()
-            await self._fail(made, principal, _reason(error), str(error), started)
+            self._show(await self._fail(made, principal, _reason(error), str(error), started))
             if isinstance(error, (OSError, apsw.Error)):
                 raise _unusable(error) from error
             raise
@@ -149,19 +149,20 @@ class BackupMaker:
             await self._stage_shielded(cut, folders)
             made = self._show(replace(made, state="writing"))
             result = await self._program.run(_request(cut))
-            await self._end(made, cut, principal, started, result)
+            made = await self._end(made, cut, principal, started, result)
         except asyncio.CancelledError:
-            await self._fail(made, principal, "stopped", "the box was stopped", started)
+            made = await self._fail(made, principal, "stopped", "the box was stopped", started)
             raise
         except Exception as error:  # noqa: BLE001 - a bug too is a failed backup
             if not isinstance(error, (AgentboxError, OSError, _Stopped)):
                 _log.error("backup failed", exc_info=error)
-            await self._fail(made, principal, _reason(error), str(error), started)
+            made = await self._fail(made, principal, _reason(error), str(error), started)
         finally:
             try:
                 await asyncio.to_thread(self._discard, cut)
             finally:
                 self._running.release()
+                self._show(made)  # who reads that it has ended may begin the next one
 
     async def _stage_shielded(self, cut: OpenCut, folders: list[Tree]) -> None:
         """A thread cannot be cancelled: it is asked to end, and waited for."""
@@ -198,21 +199,17 @@ class BackupMaker:
         principal: str,
         started: float,
         result: Mapping[str, Any] | None,
-    ) -> None:
+    ) -> Backup:
         if result is None:
-            await self._fail(made, principal, "killed", "the program backup was killed", started)
-            return
+            message = "the program backup was killed"
+            return await self._fail(made, principal, "killed", message, started)
         if not result["ok"]:
             reason, message = str(result["reason"]), str(result["message"])
-            await self._fail(made, principal, reason, message, started)
-            return
+            return await self._fail(made, principal, reason, message, started)
         seconds = time.monotonic() - started
         removed = [str(id) for id in result["removed"]]
         await asyncio.to_thread(self.record.succeeded, cut.id, removed)
         self._metrics.made(seconds, int(result["size"]), time.time())
-        self._show(
-            replace(made, state="created", size=int(result["size"]), verified_at=clock.now())
-        )
         await self._slots.journal.record(
             "backup.created",
             {
@@ -229,12 +226,12 @@ class BackupMaker:
         )
         if "reason" in result:  # it was made; what is not to be kept was not removed
             _log.warning("old snapshots are kept", reason=result["message"])
+        return replace(made, state="created", size=int(result["size"]), verified_at=clock.now())
 
     async def _fail(
         self, made: Backup, principal: str, reason: str, message: str, started: float
-    ) -> None:
+    ) -> Backup:
         self._metrics.failed(reason)
-        self._show(replace(made, state="failed", reason=message or reason))
         data: JsonObj = {
             "id": made.id,
             "tag": made.tag,
@@ -246,6 +243,7 @@ class BackupMaker:
         await self._slots.journal.write_shielded(
             lambda: self._slots.journal.record("backup.failed", data)
         )
+        return replace(made, state="failed", reason=message or reason)
 
     def _show(self, made: Backup) -> Backup:
         self.current = made
