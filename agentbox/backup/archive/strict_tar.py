@@ -30,15 +30,6 @@ class StrictTarInfo(tarfile.TarInfo):
     """
 
     @classmethod
-    def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> Self:
-        info = super().frombuf(buf, encoding, errors)
-        if info.type in _REFUSED:
-            raise TarDamaged("it has a kind of file that no snapshot has")
-        if info.size < 0 or (info.type in _EXTENDED and info.size > MAX_HEADER):
-            raise TarDamaged(f"a header has {info.size} bytes")
-        return info
-
-    @classmethod
     def fromtarfile(cls, tar: tarfile.TarFile) -> Self:
         try:
             info = super().fromtarfile(tar)
@@ -51,6 +42,16 @@ class StrictTarInfo(tarfile.TarInfo):
         if not -MAX_SECONDS < info.mtime < MAX_SECONDS:  # also what is not a number
             raise TarDamaged("a header has a time that is not one")
         return info
+
+    def _proc_member(self, tar: tarfile.TarFile) -> Any:
+        """Each header comes here before what it announces is read. `frombuf` is not called by
+        every version of `tarfile`.
+        """
+        if self.type in _REFUSED:
+            raise TarDamaged("it has a kind of file that no snapshot has")
+        if self.size < 0 or (self.type in _EXTENDED and self.size > MAX_HEADER):
+            raise TarDamaged(f"a header has {self.size} bytes")
+        return super()._proc_member(tar)  # type: ignore[misc]
 
     def _refuse(self, *_arguments: Any) -> None:
         raise TarDamaged("it has a file with holes, which no snapshot has")
