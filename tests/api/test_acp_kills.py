@@ -124,6 +124,7 @@ def test_an_agent_comes_back(
         until(lambda: phase != "question" or editor.asked)
         if phase == "cancel":
             editor.notify("session/cancel", sessionId=session)
+            editor.call("session/list")  # answered after the cancellation was heard
         kill(box, victim)
         answer = editor.wait(turn)
         if phase == "cancel":
