@@ -1,4 +1,4 @@
-"""Frozen dataclasses whose methods are compiled at their first use behave as those of the standard library."""
+"""Dataclasses whose methods are compiled at their first use behave as those of the library."""
 
 import copy
 import pickle
