@@ -189,10 +189,9 @@ def build(
     jobs = make_jobs(
         plans, paths, boot.boot_id, slots, metrics, canaries, session_host, ready_once, index, hold
     )
-    maker, schedule = make_backups(
-        paths, plans, slots, registry, ready_once if boot.boot_id else None
-    )
-    jobs = {**jobs, "backups": maker.run, "schedule": hold.after(schedule)}
+    backups = make_backups(paths, plans, slots, registry, ready_once if boot.boot_id else None)
+    jobs = {**jobs, "backups": backups.maker.run}
+    jobs |= {name: hold.after(job) for name, job in backups.jobs.items()}
     background = BackgroundWork(watch, drift if boot.boot_id else None, jobs)
     shutdown = SlotShutdown(background, mesh, slots)
     drain = Drain(evaluator, tasks, slots, shutdown, plans, boot_log, closing)
@@ -225,7 +224,7 @@ def build(
         "sessions": EndpointGroup(SessionHandlers(session_host, used, closing)),
         "mcp": EndpointGroup(McpHandlers(paths, plans)),
         "tokens": EndpointGroup(TokenHandlers(tokens, slots.journal)),
-        "backups": EndpointGroup(BackupHandlers(paths, plans, maker, slots.journal)),
+        "backups": EndpointGroup(BackupHandlers(paths, plans, backups.maker, backups.verifier)),
         "mesh": EndpointGroup(MeshHandlers(mesh, outbox)),
         "generation": EndpointGroup(GenerationHandlers(paths, slots, hold)),
     }

@@ -71,6 +71,12 @@ class Repository(Protocol):
         """The same for every snapshot, and for files that are missing or belong to none."""
         ...
 
+    def verify_heads(self) -> Sequence[Fault]:
+        """Damaged heads, and files that are missing or belong to none. While a writer publishes,
+        what it does may look like a fault.
+        """
+        ...
+
     def open(
         self, id: str, identities: Sequence[Any]
     ) -> AbstractContextManager[Iterator[OpenedMember]]:

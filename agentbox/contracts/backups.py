@@ -93,7 +93,8 @@ class Snapshot(Record):
 class Backup(Record):
     """A backup as the box shows it: one that is being made, has failed, or is a snapshot of the
     repository. `size` is that of the archive, 0 until it is there; `verified_at` is the time of the
-    last verification that found no fault, null for none; `reason` is why it failed.
+    last verification that found no fault, null for none; `faults` is what the last one found;
+    `reason` is why it failed.
     """
 
     id: str
@@ -110,10 +111,15 @@ class Backup(Record):
 
 @record
 class Backups(Record):
-    """All backups, newest first; `head` is null here. `next_at`: the next one of the schedule."""
+    """All backups, newest first; `head` is null here. `next_at`: the next one of the schedule;
+    `checked_at`: when the share of a day was verified last; `faults`: of heads, and of files that
+    belong to no snapshot.
+    """
 
     items: tuple[Backup, ...]
     next_at: datetime | None = None
+    checked_at: datetime | None = None
+    faults: tuple[str, ...] = ()
 
 
 class BackupEndpoints(Protocol):

@@ -8,7 +8,8 @@ from agentbox.core.frozen import frozen
 @frozen
 class BackupPlan:
     """What is backed up, when, to whom and how long it is kept. `schedule`: 5-field cron in UTC, ""
-    = never. `recipients` are public keys; `min_free` is in bytes, `rate` in bytes a second.
+    = never. `recipients` are public keys; `min_free` is in bytes, `rate` in bytes a second,
+    `verify_percent` a day.
     """
 
     include: tuple[str, ...]
@@ -24,3 +25,6 @@ class BackupPlan:
     external: Literal["skip", "dump"]
     min_free: int
     rate: int
+    verify_percent: int
+    prune_journal: bool
+    journal_days: int

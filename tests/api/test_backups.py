@@ -118,6 +118,8 @@ async def test_a_damaged_archive_is_named(box: ApiBox) -> None:
         (fault,) = found.faults
         assert made.head.archive in fault
         assert found.verified_at is None
+        listed = {row.id: row.faults for row in client.backups.list().items}
+        assert listed[made.id] == (fault,)
         last = client.events.read(since=-1, limit=1000, types=("backup.verified",)).events[-1]
     assert (last.data["ok"], last.data["faults"]) == (False, [fault])
 
@@ -171,5 +173,6 @@ def test_a_run_that_was_missed_is_made_once_after_the_start(tmp_path: Path) -> N
         assert listed.items[0].tag == "scheduled"
         assert listed.next_at is not None
         assert listed.next_at > clock.now()
+        assert listed.checked_at is not None
         (event,) = client.events.read(since=-1, types=("backup.created",)).events
         assert event.data["by"] == "urn:agentbox:backup.schedule"

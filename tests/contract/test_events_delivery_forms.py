@@ -202,3 +202,23 @@ async def test_V14_a_status_that_meets_a_removal_is_that_after_it(sink, store, m
     status = await adapter.delivery()
     assert (status.sink, status.dead) == (True, 0)
     await wait_delivered(adapter)
+
+
+async def test_V14_pruning_offers_only_what_was_delivered(sink, store):
+    """With `tee_local` the segments stay after delivery; none is offered before, and all that are
+    sealed after it."""
+    sink.rule(status=503)
+    adapter = await store.with_options(tee_local=True, segment_size=20_000).open()
+    for _ in range(4):
+        await fill(adapter, 60)
+    sealed = len(list(store.directory.glob("*.seal.json")))
+    assert sealed > 1
+    assert await adapter.sealed_before("9999-01-01") == []
+    sink.rule()
+    await wait_delivered(adapter)
+    offered = await adapter.sealed_before("9999-01-01")
+    assert len(offered) == sealed
+    assert await adapter.sealed_before(offered[0].name[:10]) == []
+    assert await adapter.remove_through(offered[0].last_seq) == offered[0].last_seq + 1
+    assert len(list(store.directory.glob("*.seal.json"))) == sealed - 1
+    assert (await adapter.verify()).error is None

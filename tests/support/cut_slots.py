@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from agentbox.adapters.runtime.adapter import Deps
+from agentbox.adapters.runtime.adapter import Clock, Deps, SystemClock
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.slots import Slots, create_slots
 from agentbox.api.backups.cut import OpenCut
@@ -25,8 +25,9 @@ def plan_of_slots() -> Plan:
 
 
 @asynccontextmanager
-async def open_slots(prefix: Path) -> AsyncIterator[Slots]:
-    slots = create_slots(plan_of_slots(), Paths(prefix), Deps(metrics=Metrics()))
+async def open_slots(prefix: Path, clock: Clock | None = None) -> AsyncIterator[Slots]:
+    deps = Deps(metrics=Metrics(), clock=clock or SystemClock())
+    slots = create_slots(plan_of_slots(), Paths(prefix), deps)
     await slots.start()
     try:
         yield slots

@@ -13,6 +13,7 @@ from agentbox.adapters.events.journal.epoch import read_epoch
 from agentbox.adapters.events.local_jsonl import LocalJsonlEvents
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
 from agentbox.adapters.runtime.input_checks import check_range
+from agentbox.adapters.runtime.journal_pruning import SealedSegment
 from agentbox.contracts.events import (
     ALL,
     CONTRACT_VERSION,
@@ -185,6 +186,15 @@ class ExternalHttpEvents(Adapter):
         self._worker.set_sink(self._sink, reason)
         if previous is not None:
             await previous.close()
+
+    async def sealed_before(self, day: str) -> Sequence[SealedSegment]:
+        """The oldest segments, of days before this one, that were delivered."""
+        segments = await self._journal.sealed_before(day)
+        return [segment for segment in segments if segment.last_seq <= self._cursor.seq]
+
+    async def remove_through(self, seq: int) -> int:
+        """Remove sealed segments up to this record; return the first that is kept."""
+        return await self._journal.remove_through(seq)
 
     def _on_delivered(self, seq: int) -> None:
         if not self.cfg.options.tee_local:

@@ -9,10 +9,12 @@ from agentbox.adapters.events.journal.cut import JournalCut
 from agentbox.adapters.events.journal.drafts import create_draft
 from agentbox.adapters.events.journal.foreign_records import draft_from_delivery
 from agentbox.adapters.events.journal.open_journal import DISK_FULL, OpenJournal
+from agentbox.adapters.events.journal.prune import sealed_before
 from agentbox.adapters.runtime import context
 from agentbox.adapters.runtime.adapter import Adapter, Deps, Health, SlotConfig
 from agentbox.adapters.runtime.agent_quotas import is_agent
 from agentbox.adapters.runtime.input_checks import check_range, check_text
+from agentbox.adapters.runtime.journal_pruning import SealedSegment
 from agentbox.contracts.events import (
     ALL,
     CONTRACT_VERSION,
@@ -189,6 +191,17 @@ class LocalJsonlEvents(Adapter):
         """Queue the removal of sealed segments up to this record."""
         if self._open_journal is not None:
             self._open_journal.writer.discard_through(seq)
+
+    async def sealed_before(self, day: str) -> Sequence[SealedSegment]:
+        """The oldest segments, of days before this one."""
+        journal = self._require_open().journal
+        return await run_in_thread(lambda: sealed_before(journal, day))
+
+    async def remove_through(self, seq: int) -> int:
+        """Remove sealed segments up to this record; return the first that is kept."""
+        journal = self._require_open()
+        await asyncio.wrap_future(journal.writer.discard(seq))
+        return journal.journal.first_seq
 
     async def _follow(self, since: int, filter: EventFilter) -> AsyncGenerator[Event]:
         while True:

@@ -2,12 +2,16 @@
 snapshots were verified. Of the box, not of a snapshot.
 """
 
+from collections.abc import Collection, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from agentbox.core import clock
 from agentbox.core.files.atomic import read_json, replace_json
 from agentbox.core.paths import Paths
+
+MAX_FAULTS: Final = 10  # of a snapshot
+_BY_SNAPSHOT: Final = ("verified", "read", "damaged")
 
 
 class BackupRecord:
@@ -33,7 +37,42 @@ class BackupRecord:
 
     def verified_at(self, id: str) -> datetime | None:
         """When that snapshot was verified last, without a fault."""
-        return self._time(self._verified().get(id))
+        return self._time(self._rows("verified").get(id))
+
+    @property
+    def checked_at(self) -> datetime | None:
+        """When the work of a day was done last."""
+        return self._time(self._data.get("checked_at"))
+
+    @property
+    def credit(self) -> float:
+        """Which share of the repository may be read before more of it is due; below 0 after a
+        snapshot that is larger than the share of a day.
+        """
+        found = self._data.get("credit")
+        return float(found) if isinstance(found, (int, float)) else 0.0
+
+    def read_at(self, id: str) -> datetime | None:
+        """When that snapshot was verified last, with whatever result."""
+        return self._time(self._rows("read").get(id))
+
+    def faults(self, id: str) -> tuple[str, ...]:
+        """What the last verification of that snapshot found."""
+        found = self._rows("damaged").get(id)
+        return tuple(map(str, found)) if isinstance(found, list) else ()
+
+    @property
+    def damaged_count(self) -> int:
+        """How many snapshots had a fault when they were verified last."""
+        return len(self._rows("damaged"))
+
+    def checked(self, credit: float, ids: Collection[str]) -> None:
+        """The work of a day is done; `ids` are the snapshots that there are. Raises OSError."""
+        kept = {
+            name: {id: row for id, row in self._rows(name).items() if id in ids}
+            for name in _BY_SNAPSHOT
+        }
+        self._put(checked_at=clock.to_wire(clock.now()), credit=round(credit, 6), **kept)
 
     def attempted(self) -> None:
         """Raises OSError."""
@@ -42,16 +81,32 @@ class BackupRecord:
     def succeeded(self, id: str, removed: list[str]) -> None:
         """It was verified too. Raises OSError."""
         now = clock.to_wire(clock.now())
-        kept = {name: at for name, at in self._verified().items() if name not in removed}
-        self._put(succeeded_at=now, verified={**kept, id: now})
+        verified, read, damaged = (
+            {name: row for name, row in self._rows(kind).items() if name not in removed}
+            for kind in _BY_SNAPSHOT
+        )
+        self._put(
+            succeeded_at=now,
+            verified={**verified, id: now},
+            read={**read, id: now},
+            damaged=damaged,
+        )
 
-    def verified(self, id: str, *, sound: bool) -> None:
+    def verified(self, id: str, faults: Sequence[str]) -> None:
         """Raises OSError."""
-        rest = {name: at for name, at in self._verified().items() if name != id}
-        self._put(verified={**rest, id: clock.to_wire(clock.now())} if sound else rest)
+        now = clock.to_wire(clock.now())
+        verified, read, damaged = (
+            {name: row for name, row in self._rows(kind).items() if name != id}
+            for kind in _BY_SNAPSHOT
+        )
+        if faults:
+            damaged[id] = list(faults[:MAX_FAULTS])
+        else:
+            verified[id] = now
+        self._put(verified=verified, read={**read, id: now}, damaged=damaged)
 
-    def _verified(self) -> dict[str, Any]:
-        found = self._data.get("verified")
+    def _rows(self, name: str) -> dict[str, Any]:
+        found = self._data.get(name)
         return found if isinstance(found, dict) else {}
 
     def _put(self, **values: Any) -> None:

@@ -6,25 +6,21 @@ import tarfile
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from starlette.responses import Response
 
-from agentbox.adapters.runtime.journal import BestEffortJournal
 from agentbox.api.auth.authentication import Caller
 from agentbox.api.backups.maker import BackupMaker
 from agentbox.api.backups.schedule import due_at
+from agentbox.api.backups.verification import REPOSITORY, SnapshotVerifier
 from agentbox.api.plan_source import PlanSource
 from agentbox.backup.files import open_regular
 from agentbox.contracts.backups import Backup, Backups, Snapshot
 from agentbox.core import clock
-from agentbox.core.errors import AgentboxError
 from agentbox.core.http.responses import PiecesResponse
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import BackupUnusable, NotFound
-
-if TYPE_CHECKING:
-    from agentbox.backup.archive.repository import ArchiveRepository
 
 MEDIA: Final = "application/x-tar"
 _CHUNK: Final = 1 << 20
@@ -35,17 +31,17 @@ class BackupHandlers:
     """The repository is read in threads; only the program `backup` writes it."""
 
     def __init__(
-        self, paths: Paths, plans: PlanSource, maker: BackupMaker, journal: BestEffortJournal
+        self, paths: Paths, plans: PlanSource, maker: BackupMaker, verifier: SnapshotVerifier
     ) -> None:
         self._paths, self._plans = paths, plans
-        self._maker, self._journal = maker, journal
+        self._maker, self._verifier = maker, verifier
 
     async def create(self, caller: Caller, tag: str) -> Backup:
         return await self._maker.create(tag, caller.principal)
 
     async def list_backups(self) -> Backups:
         """With the one that is being made, or has failed last."""
-        heads = await self._heads()
+        heads = await self._verifier.heads()
         items = {head.id: replace(self._backup(head), head=None) for head in heads}
         current = self._maker.current
         if current is not None and current.id in items and self._is_under_way(current):
@@ -56,13 +52,15 @@ class BackupHandlers:
         return Backups(
             items=tuple(sorted(items.values(), key=lambda row: (row.time, row.id), reverse=True)),
             next_at=due_at(schedule, record.attempted_at, clock.now()),
+            checked_at=record.checked_at,
+            faults=record.faults(REPOSITORY),
         )
 
     async def get(self, id: str) -> Backup:
         current = self._maker.current
         if current is not None and current.id == id and self._is_under_way(current):
             return current
-        for head in await self._heads():
+        for head in await self._verifier.heads():
             if head.id == id:
                 return self._backup(head)
         if current is not None and current.id == id and current.state == "failed":
@@ -74,17 +72,10 @@ class BackupHandlers:
         found = await self.get(id)
         if found.head is None:
             raise _not_yet("verify", id)
-        try:
-            faults = await asyncio.to_thread(lambda: self._repository().verify(id))
-        except AgentboxError as error:
-            raise _unusable(error) from error
-        texts = tuple(str(fault) for fault in faults)
-        await asyncio.to_thread(lambda: self._maker.record.verified(id, sound=not texts))
-        await self._journal.record(
-            "backup.verified",
-            {"id": id, "ok": not texts, "faults": list(texts[:10]), "by": caller.principal},
-        )
-        return replace(self._backup(found.head), faults=texts)
+        faults = await self._verifier.verify(id, caller.principal)
+        if faults is None:
+            raise NotFound(f"cannot find backup {id}", resource="backup", id=id)
+        return self._backup(found.head)
 
     async def archive(self, id: str) -> Response:
         """A tar of the head and the archive."""
@@ -120,22 +111,9 @@ class BackupHandlers:
             size=head.size,
             partial=head.partial,
             verified_at=self._maker.record.verified_at(head.id),
+            faults=self._maker.record.faults(head.id),
             head=head,
         )
-
-    async def _heads(self) -> Sequence[Snapshot]:
-        if not self._paths.backups.is_dir():
-            return ()
-        try:
-            return await asyncio.to_thread(lambda: self._repository().list())
-        except AgentboxError as error:
-            raise _unusable(error) from error
-
-    def _repository(self) -> "ArchiveRepository":
-        # Costs start time and memory, and few boxes list backups.
-        from agentbox.backup.archive.repository import ArchiveRepository
-
-        return ArchiveRepository(self._paths.backups, None)
 
 
 _Opened = tuple[bytes, int, int]  # header, descriptor, bytes
@@ -147,12 +125,6 @@ def _not_yet(verb: str, id: str) -> NotFound:
         hint="Wait until `agentbox backup list` shows it as created.",
         resource="backup",
         id=id,
-    )
-
-
-def _unusable(error: AgentboxError) -> BackupUnusable:
-    return BackupUnusable(
-        error.message, hint=error.hint, reason=str(getattr(error, "reason", "unusable"))
     )
 
 

@@ -30,6 +30,11 @@ class BackupMetrics:
         self._failures = Counter(
             "agentbox_backup_failures", "Backups that failed", ("reason",), registry=registry
         )
+        self.damaged = Gauge(
+            "agentbox_backup_damaged_snapshots",
+            "Snapshots in which the last verification found a fault",
+            registry=registry,
+        )
         if succeeded_at is not None:
             self._show_age()
 

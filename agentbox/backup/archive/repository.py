@@ -26,7 +26,7 @@ from agentbox.backup.errors import (
     repository_errors,
 )
 from agentbox.backup.files import MAX_HEAD, NotRegular, open_file, open_regular, take_owner
-from agentbox.backup.folder import RepositoryFolder
+from agentbox.backup.folder import Heads, RepositoryFolder
 from agentbox.backup.heads import ID, archive_name, encode, new_head
 from agentbox.backup.repository import Fault, OpenedMember, Written
 from agentbox.backup.retention import Policy, removable
@@ -109,15 +109,23 @@ class ArchiveRepository:
         with repository_errors("verify the repository"):
             held = self._folder.is_held()
             heads = self._folder.heads()
-            faults = list(self._folder.chain_faults(heads))
+            faults = list(self._head_faults(heads, held=held))
             for head in heads.in_order:
                 faults += self._archive_faults(head)
-            known = {head.archive for head in heads.sound.values()}
-            for name in self._folder.archives() if self._folder.path.exists() else ():
-                id = name.removesuffix(".age").removesuffix(".tar.zst")
-                if name not in known and id not in heads.faults and not held:
-                    faults.append(Fault(f"{id}.json", f"is missing beside {name}"))
         return faults
+
+    def verify_heads(self) -> Sequence[Fault]:
+        with repository_errors("verify the repository"):
+            held = self._folder.is_held()
+            return list(self._head_faults(self._folder.heads(), held=held))
+
+    def _head_faults(self, heads: Heads, *, held: bool) -> Iterator[Fault]:
+        yield from self._folder.chain_faults(heads)
+        known = {head.archive for head in heads.sound.values()}
+        for name in self._folder.archives() if self._folder.path.exists() else ():
+            id = name.removesuffix(".age").removesuffix(".tar.zst")
+            if name not in known and id not in heads.faults and not held:
+                yield Fault(f"{id}.json", f"is missing beside {name}")
 
     @contextmanager
     def open(self, id: str, identities: Sequence[Any]) -> Iterator[Iterator[OpenedMember]]:

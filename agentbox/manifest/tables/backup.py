@@ -65,3 +65,17 @@ class BackupTable:
         Size("1GiB"), "live", doc="Bytes that stay free where snapshots are; else none is made."
     )
     rate: Size = key(Size("64MiB"), "live", doc="Bytes a second that the archive is written with.")
+    verify_percent: Annotated[int, Range(0, 100)] = key(
+        5,
+        "live",
+        doc="Share of the repository that the box verifies a day, in turn; 0 for none.",
+        unit="percent",
+    )
+    prune_journal: bool = key(
+        False,
+        "live",
+        doc="Remove the oldest segments of the journal that lie in two verified snapshots.",
+    )
+    journal_days: Annotated[int, Range(1, 3650)] = key(
+        90, "live", doc="How long such segments stay in the box all the same.", unit="days"
+    )

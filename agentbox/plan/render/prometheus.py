@@ -156,6 +156,14 @@ ALERTS = (
         "agentbox usage --by agent; raise agents.NAME.llm.max_cost, or stop the agent",
     ),
     Alert(
+        "AgentboxBackupDamaged",
+        "agentbox_backup_damaged_snapshots{{{box}}} > 0",
+        "0m",
+        "critical",
+        "backups of {{ $labels.box }} are damaged: {{ $value }}",
+        "agentbox backup list; make another, and take that file of another copy",
+    ),
+    Alert(
         "AgentboxPostureDrift",
         "agentbox_posture_drift{{{box}}} > 0",
         "2m",

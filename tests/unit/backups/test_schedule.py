@@ -93,7 +93,8 @@ def test_the_record_survives_and_forgets_removed_snapshots(tmp_path: Path) -> No
     assert again.attempted_at is not None
     assert again.succeeded_at is not None
     assert (again.verified_at("one"), again.verified_at("two") is not None) == (None, True)
-    again.verified("two", sound=False)
-    assert BackupRecord(paths).verified_at("two") is None
+    again.verified("two", ["two.tar: is missing"])
+    again = BackupRecord(paths)
+    assert (again.verified_at("two"), again.faults("two")) == (None, ("two.tar: is missing",))
     paths.backup_record.write_bytes(b"{half")
     assert BackupRecord(paths).attempted_at is None

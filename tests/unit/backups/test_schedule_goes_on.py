@@ -32,7 +32,7 @@ async def made(prefix: Path, **changes: Any) -> AsyncIterator[tuple[BackupMaker,
     paths = Paths(prefix)
     paths.state.mkdir(parents=True)
     async with open_slots(prefix) as slots:
-        maker, _ = make_backups(paths, plans, slots, CollectorRegistry(), None)
+        maker = make_backups(paths, plans, slots, CollectorRegistry(), None).maker
         set_overdue(maker)
         try:
             yield maker, plans

@@ -37,4 +37,27 @@ VERIFIED = row("created", HOURS, verified_at=clock.to_wire(NOW))
 )
 def test_the_line(items: list[dict[str, Any]], text: str) -> None:
     """The newest that is there, and what came after it."""
-    assert last_backup(items, NOW) == text
+    assert last_backup({"items": items}, NOW) == text
+
+
+CHECKED = {"checked_at": clock.to_wire(NOW - timedelta(hours=5))}
+
+
+@pytest.mark.parametrize(
+    ("backups", "text"),
+    [
+        ({"items": [], **CHECKED}, "none"),
+        ({"items": [VERIFIED], **CHECKED}, "3 h ago, verified; repository checked 5 h ago"),
+        (
+            {"items": [VERIFIED, row("created", DAYS, faults=["a: is missing"])], **CHECKED},
+            "3 h ago, verified; damaged: a: is missing",
+        ),
+        (
+            {"items": [VERIFIED], "faults": ["b: is damaged", "c: is missing"], **CHECKED},
+            "3 h ago, verified; damaged: b: is damaged and 1 more",
+        ),
+    ],
+)
+def test_the_daily_verification(backups: dict[str, Any], text: str) -> None:
+    """When it was done, or what is damaged."""
+    assert last_backup(backups, NOW) == text

@@ -105,6 +105,12 @@ CASES = {
         {"agent": "builder"},
         "agent builder of agentbox has 5% of its money left",
     ),
+    "AgentboxBackupDamaged": Case(
+        {"agentbox_backup_damaged_snapshots": "0x17 2x3"},
+        {"agentbox_backup_damaged_snapshots": "2x10 0x10"},
+        {},
+        "backups of agentbox are damaged: 2",
+    ),
     "AgentboxPostureDrift": Case(
         {'agentbox_posture_drift{control="seccomp"}': "1x20"},
         {'agentbox_posture_drift{control="seccomp"}': "0x20"},

@@ -16,6 +16,7 @@ from agentbox.adapters.events.journal.segments import (
     sync_directory,
 )
 from agentbox.adapters.events.journal.verify import verify
+from agentbox.adapters.runtime.journal_pruning import SealedSegment
 from agentbox.core.canonical import canonical_json
 
 IsOld = Callable[[Path, int], bool]
@@ -68,7 +69,22 @@ def _prune(directory: Path, is_old: IsOld, *, dry_run: bool) -> tuple[int, list[
     return first_seq, [path.name for path in removed]
 
 
-def remove_delivered(journal: JournalState, seq: int) -> None:
+def sealed_before(journal: JournalState, day: str) -> list[SealedSegment]:
+    """The oldest segments of an open journal, of days before this one; the one that is written is
+    not among them. Raises IntegrityError, OSError.
+    """
+    found: list[SealedSegment] = []
+    for segment in journal.segments[:-1]:
+        seal = read_seal(segment.seal)
+        if seal is None or segment.day >= day:
+            break
+        found.append(
+            SealedSegment(name=segment.path.name, last_seq=seal["last_seq"], sha256=seal["sha256"])
+        )
+    return found
+
+
+def remove_sealed(journal: JournalState, seq: int) -> None:
     """Remove the sealed segments of an open journal that end at or before this record. Called by
     the writer while no reader needs all files. A reader inside a removed segment gets
     CursorExpired. Raises OSError."""

@@ -22,7 +22,7 @@ from agentbox.adapters.events.journal.batch import (
 )
 from agentbox.adapters.events.journal.foreign_records import new_drafts
 from agentbox.adapters.events.journal.lock import ReaderCount
-from agentbox.adapters.events.journal.prune import remove_delivered
+from agentbox.adapters.events.journal.prune import remove_sealed
 from agentbox.adapters.events.journal.recovery import MAX_KEYS, JournalState, key_number
 from agentbox.adapters.events.journal.segment_appender import SegmentAppender
 from agentbox.adapters.events.journal.segments import day_of, find_segment, open_at
@@ -90,7 +90,13 @@ class JournalWriter:
         files."""
         segments = self._journal.segments
         if len(segments) > 1 and segments[1].first_seq <= seq + 1:
-            self._jobs.put(AppendJob((), Future(), discard_through=seq))
+            self.discard(seq)
+
+    def discard(self, seq: int) -> Future[tuple[Event, ...]]:
+        """The same, with the future of its end."""
+        future: Future[tuple[Event, ...]] = Future()
+        self._jobs.put(AppendJob((), future, discard_through=seq))
+        return future
 
     @property
     def is_full(self) -> bool:
@@ -177,6 +183,7 @@ class JournalWriter:
         for job in jobs:
             if job.discard_through >= 0:
                 self._discard(job.discard_through)
+                job.future.set_result(())
                 continue
             try:
                 self._admit(batch, job)
@@ -256,7 +263,7 @@ class JournalWriter:
         """The anchor is written before the old files are removed."""
         with self.readers.exclusive() as no_readers, suppress(OSError):
             if no_readers:
-                remove_delivered(self._journal, seq)
+                remove_sealed(self._journal, seq)
 
     def _warn(self) -> None:
         """Append a warning once when the journal reaches 80 % of its maximum size."""

@@ -147,7 +147,7 @@ def _fetch_activity(cli: CliContext) -> dict[str, Any]:
             return {
                 "uptime_seconds": round(client.call("livez")["uptime"], 1),
                 "agents": sum(agent["state"] == "running" for agent in agents),
-                "last_backup": last_backup(client.call("list_backups")["items"], clock.now()),
+                "last_backup": last_backup(client.call("list_backups"), clock.now()),
             }
     except AgentboxError:
         return {}
