@@ -3,17 +3,18 @@ the end. A skip is an error here, unless the machine lacks what the test needs."
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from desk import Desk, Images
 from skipping import no_other_skip
 from told import PAGE, Told
 
+from agentbox.host.engines.state import BoxState
+
 NAME = "agentbox-e2e"
 PORT = 29090
-MakeDesk = Callable[..., Desk]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -41,19 +42,32 @@ def told(request: pytest.FixtureRequest) -> Iterator[Told]:
         PAGE.write_text(made.page())
 
 
+@pytest.fixture(scope="session")
+def images() -> Images:
+    """The image of each port, built by the first box that has it."""
+    return {}
+
+
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def desk(tmp_path_factory: pytest.TempPathFactory, images: Images) -> Iterator[Desk]:
     """The box of a module: started by its first test, stopped after its last."""
-    made = Desk(tmp_path_factory.mktemp("desk"), NAME, PORT)
-    made.down()  # the remains of an earlier run that was killed
-    yield made
-    made.down()
+    yield from _box(Desk(tmp_path_factory.mktemp("desk"), NAME, PORT), images)
 
 
 @pytest.fixture
-def other(tmp_path: Path) -> Iterator[Desk]:
+def other(tmp_path: Path, images: Images) -> Iterator[Desk]:
     """A second box, which does not run yet."""
-    made = Desk(tmp_path / "other", f"{NAME}-other", PORT + 20)
-    made.down()
+    yield from _box(Desk(tmp_path / "other", f"{NAME}-other", PORT + 20), images)
+
+
+def _box(made: Desk, images: Images) -> Iterator[Desk]:
+    """Begins with the image that an earlier box of that port built, as the next `up` of a box does:
+    with other inputs `up` builds all the same. Leaves its own for the next."""
+    made.down()  # the remains of an earlier run that was killed
+    port = made.port
+    if port in images:
+        made.keep_image(images[port])
     yield made
+    if (built := BoxState(made.state).build_stamp()) is not None and made.port == port:
+        images[port] = built
     made.down()

@@ -9,7 +9,8 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,8 +18,11 @@ from typing import Any, TypeVar
 from agentbox_testkit.wait import pause
 
 from agentbox.core.paths import CHECKOUT
+from agentbox.host.engines.state import BoxState, BuildStamp
 
 T = TypeVar("T")
+Images = dict[int, BuildStamp]
+"""The image of each port: a rendered image has its ports."""
 PYTHON = "/opt/agentbox/venv/bin/python"
 _PID_OF = (
     "import sys; from agentbox.core.paths import Paths; from agentbox.box.supervision.rpc import SupervisorClient;"
@@ -119,6 +123,12 @@ class Desk:
         assert ran.code == 0, ran.err
         return ran
 
+    def keep_image(self, built: BuildStamp) -> None:
+        """An earlier build, in the state of this box: `up` with the same inputs takes its image."""
+        state = BoxState(self.state)
+        state.make()
+        state.add_build(built)
+
     def status(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self("--json", "status").json
         return found
@@ -152,6 +162,17 @@ class Desk:
         )
         found: Mapping[str, Any] = json.loads(said.stdout)[0]
         return found
+
+
+@contextmanager
+def mounted(kind: str, options: str, at: Path) -> Iterator[None]:
+    """A file system of its own at a directory."""
+    at.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "-t", kind, "-o", options, kind, str(at)], check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", str(at)], check=True)
 
 
 def wait_for(condition: Callable[[], T | None], seconds: float, what: str) -> T:

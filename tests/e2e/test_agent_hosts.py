@@ -15,6 +15,7 @@ from support.acp_agent import SCRIPT
 from support.mcp_servers import CALCULATOR
 
 from agentbox.core.paths import CHECKOUT
+from agentbox.host.packages.lock_inputs import host_system
 
 NAME, PORT = "agentbox-e2e-hosts", 29150
 PROGRAMS = ("mcp-host", "session-host")
@@ -29,6 +30,7 @@ request = urllib.request.Request(
 print(urllib.request.urlopen(request).read().decode())
 """
 MANIFEST = f"""
+image.systems = ["{host_system()}"]
 [agents.talker]
 command = ["python3", "-c", {json.dumps(SCRIPT)}]
 protocol = "acp"

@@ -99,11 +99,11 @@ def test_restart_takes_boot_keys_and_refuses_more(box: Desk) -> None:
     assert "resources.pids" in sentence
     assert "up" in hint
     assert seen(box) == before
+    box.write(BOOT + RECREATE)
 
 
 def test_a_secret_that_changed_boots_again(box: Desk) -> None:
     """The new token works afterwards, without a new container."""
-    box.up()
     before = seen(box)
     box.environment["AGENTBOX_API_TOKEN"] = "0123456789abcdef" * 4
     box.up()

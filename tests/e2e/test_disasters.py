@@ -4,55 +4,34 @@ the next `up` works."""
 from __future__ import annotations
 
 import os
-import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from desk import Desk, mounted
 from told import Told
 
 from agentbox.core.paths import CHECKOUT
 
 
 @pytest.fixture(scope="module")
-def box(desk: Desk) -> Desk:
-    """A ready box; every test leaves it so that `up` works."""
+def started(desk: Desk) -> Desk:
+    """A ready box."""
     desk.up()
     return desk
 
 
-@pytest.fixture(autouse=True)
-def _mended(box: Desk) -> Iterator[None]:
-    """After every test, whatever it did, `up` with the valid manifest works and the box runs
-    programs."""
-    yield
-    box.environment.clear()
-    box.write("")
-    box.up()
-    assert box("run", "--", "echo", "fine").out == "fine\n"
-
-
-@contextmanager
-def mounted(kind: str, options: str, at: Path) -> Iterator[None]:
-    """A file system of its own at a directory."""
-    at.mkdir(parents=True, exist_ok=True)
-    subprocess.run(["mount", "-t", kind, "-o", options, kind, str(at)], check=True)
-    try:
-        yield
-    finally:
-        subprocess.run(["umount", str(at)], check=True)
-
-
-def fill(folder: Path) -> None:
-    """Leaves not one byte."""
-    full = subprocess.run(
-        ["dd", "if=/dev/zero", f"of={folder / 'fill'}", "bs=4096"], capture_output=True, check=False
-    )
-    assert b"No space left" in full.stderr
+@pytest.fixture
+def box(started: Desk) -> Iterator[Desk]:
+    """After every test that has it, whatever it did, `up` with the valid manifest works and the box
+    runs programs."""
+    yield started
+    started.environment.clear()
+    started.write("")
+    started.up()
+    assert started("run", "--", "echo", "fine").out == "fine\n"
 
 
 def test_a_port_of_another_program(other: Desk, told: Told) -> None:
@@ -71,6 +50,7 @@ def test_a_port_of_another_program(other: Desk, told: Told) -> None:
         told(f"A port is taken: {key}", other, ran)
 
 
+@pytest.mark.sampled(3, family="refusals")
 def test_a_port_of_another_box(box: Desk, other: Desk, told: Told) -> None:
     """Exit 7, naming that box; under the process engine too."""
     other.port = box.port
@@ -82,6 +62,7 @@ def test_a_port_of_another_box(box: Desk, other: Desk, told: Told) -> None:
     told("A port is taken by another box", other, ran)
 
 
+@pytest.mark.sampled(3, family="refusals")
 def test_a_foreign_container_of_the_same_name(other: Desk, box: Desk, told: Told) -> None:
     """Exit 7; `down` and `status` do not touch it."""
     argv = [
@@ -131,6 +112,7 @@ def test_a_corrupt_manifest(box: Desk, told: Told) -> None:
         assert box.container()["State"]["StartedAt"] == before, what
 
 
+@pytest.mark.sampled(3, family="refusals")
 def test_a_manifest_that_is_not_there(box: Desk, told: Told) -> None:
     """Exit 2."""
     box.manifest.unlink()
@@ -140,6 +122,7 @@ def test_a_manifest_that_is_not_there(box: Desk, told: Told) -> None:
     told("There is no manifest", box, ran)
 
 
+@pytest.mark.sampled(3, family="changes from outside")
 def test_a_damaged_record(box: Desk) -> None:
     """The box is still found: `status` shows it and reports that `up` repairs the record."""
     for damage in ("", "{", "[]", '{"engine": 1}', "\x00\x01"):
@@ -149,6 +132,7 @@ def test_a_damaged_record(box: Desk) -> None:
         assert "interrupted" in found["drift"][0]
 
 
+@pytest.mark.sampled(3, family="refusals")
 def test_limits_beyond_the_host(box: Desk, told: Told) -> None:
     """More than the schema has: exit 1. More than this host has: exit 3. Both name the key; nothing is clamped."""
     box.write(f"resources.nofile = {1 << 30}\n")
@@ -164,49 +148,7 @@ def test_limits_beyond_the_host(box: Desk, told: Told) -> None:
     assert box.container()["HostConfig"]["NanoCpus"] == 2_000_000_000
 
 
-def test_a_full_state_folder(other: Desk, told: Told) -> None:
-    """Exit 3 wherever the space ends, naming the file; once there is space, `up` works; full again,
-    a running box continues."""
-    folder = other.folder / "state"
-    with mounted("tmpfs", "size=400k", folder):
-        for free_kib in (0, 8, 24, 40):
-            (folder / "fill").write_bytes(b"x" * 1024 * (400 - free_kib))
-            ran = other("up")
-            assert ran.code == 3, ran.err
-            assert "No space left on device" in ran.error()[0]
-            assert str(folder) in ran.error()[0]
-            if free_kib == 0:
-                told("The disk of the state folder is full", other, ran)
-            other("down")
-            shutil.rmtree(other.state, ignore_errors=True)
-        (folder / "fill").unlink()
-        other.up()
-        fill(folder)
-        other.up()  # nothing changed: nothing to write
-        assert other("run", "--", "echo", "fine").out == "fine\n"
-        (folder / "fill").unlink()
-        other.down()
-
-
-def test_a_state_folder_that_cannot_be_written(other: Desk, told: Told, tmp_path: Path) -> None:
-    """Exit 3, naming the directory and AGENTBOX_STATE_DIR."""
-    folder = tmp_path / "there"
-    other.environment["AGENTBOX_STATE_DIR"] = str(folder)
-    with mounted("tmpfs", "ro", folder):
-        ran = {"read-only": other("up")}
-    folder.rmdir()
-    folder.write_text("")
-    ran["a file"] = other("up")
-    other.environment["AGENTBOX_STATE_DIR"] = "/proc/agentbox"
-    ran["closed"] = other("up")
-    other.environment.clear()
-    for where, found in ran.items():
-        assert found.code == 3, where
-        assert "cannot make the state directory" in found.error()[0]
-        assert "AGENTBOX_STATE_DIR" in found.error()[1]
-        told(f"The state folder cannot be written: {where}", other, found)
-
-
+@pytest.mark.sampled(3, family="refusals")
 def test_a_read_only_project(box: Desk, told: Told, tmp_path: Path) -> None:
     """Exit 3; a file or a missing directory: exit 2."""
     with mounted("tmpfs", "ro", tmp_path / "project"):
@@ -218,6 +160,7 @@ def test_a_read_only_project(box: Desk, told: Told, tmp_path: Path) -> None:
         assert box("up", "--project", wrong).code == 2
 
 
+@pytest.mark.sampled(3, family="changes from outside")
 def test_a_project_that_the_box_may_not_write(box: Desk, told: Told, tmp_path: Path) -> None:
     """Without consent exit 3 with the command; with it an access list, which `down --project`
     removes."""
@@ -240,6 +183,7 @@ def test_a_project_that_the_box_may_not_write(box: Desk, told: Told, tmp_path: P
     )
 
 
+@pytest.mark.sampled(3, family="changes from outside")
 def test_a_box_that_somebody_removed(box: Desk, told: Told) -> None:
     """`run`, `restart`, `shell` and `logs` report that it was removed; `down` succeeds."""
     subprocess.run(["docker", "rm", "--force", box.name], check=True, capture_output=True)
@@ -255,6 +199,7 @@ LOCK = CHECKOUT / "agentbox.lock"
 ANOTHER_PACKAGE = "skills.media.ffmpeg = true\n"  # which the lock of the checkout does not have
 
 
+@pytest.mark.sampled(3, family="refusals")
 def test_a_stale_lock(box: Desk, told: Told) -> None:
     """With --locked: exit 5, naming what is missing in the lock file."""
     box.write(ANOTHER_PACKAGE)
@@ -264,6 +209,7 @@ def test_a_stale_lock(box: Desk, told: Told) -> None:
     told("The lock is stale, with --locked", box, ran)
 
 
+@pytest.mark.sampled(3, family="refusals")
 def test_no_network(box: Desk, told: Told) -> None:
     """A package is requested and no mirror answers: exit 4, and the lock file is unchanged. What is
     locked and fetched needs no network: the stages before the container's start pass."""

@@ -7,6 +7,7 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
 from desk import Desk
 from support.staged_state import stage
 
@@ -27,6 +28,7 @@ def commands() -> list[list[str]]:
     return [shlex.split(line.removeprefix("./agentbox.sh ")) for line in lines]
 
 
+@pytest.mark.sampled(3, family="pages that are played")
 def test_each_command_of_the_page_works(desk: Desk, other: Desk, tmp_path: Path) -> None:
     """`latest` is a snapshot of the box; names of files become those of this test."""
     secret, recipient = new_identity()

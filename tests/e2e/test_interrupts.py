@@ -28,7 +28,7 @@ def box(desk: Desk) -> Desk:
     return desk
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("stage", "how"), tuple(zip(STAGES, random.Random(SEED).sample(HOWS, len(HOWS)), strict=True))
 )

@@ -36,6 +36,7 @@ def client_of(box: Desk) -> BoxClient:
     return BoxClient(box.url, token=(box.state / "token").read_text().strip())
 
 
+@pytest.mark.sampled(3, family="killed programs")
 def test_kill_9_of_the_api_loses_no_line_of_an_agent(box: Desk, tmp_path: Path) -> None:
     """`run` streams 2,000 numbered lines; the API is killed twice meanwhile: every line arrives
     once, in order, and the exit code is the agent's."""
@@ -52,6 +53,7 @@ def test_kill_9_of_the_api_loses_no_line_of_an_agent(box: Desk, tmp_path: Path) 
     wait_for(lambda: ready(box), 20, "ready again")
 
 
+@pytest.mark.sampled(3, family="killed programs")
 def test_kill_9_of_the_agent_host_leaves_no_orphan_and_a_bead_that_tells(
     box: Desk, tmp_path: Path
 ) -> None:
@@ -76,6 +78,7 @@ def test_kill_9_of_the_agent_host_leaves_no_orphan_and_a_bead_that_tells(
     assert box("run", "--", "echo", "fine").out == "fine\n"
 
 
+@pytest.mark.sampled(3, family="killed programs")
 def test_no_acknowledged_event_is_lost_while_the_writer_is_killed(box: Desk) -> None:
     """1,000 events are appended by four clients while the API is killed three times at random; afterwards each one that was
     acknowledged stands in the journal once, at the number that was answered, and the chain verifies."""

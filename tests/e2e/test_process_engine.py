@@ -53,6 +53,7 @@ def test_run_and_exit_codes(box: Desk) -> None:
     assert box("run", "--", "sh", "-c", "exit 3").code == 3
 
 
+@pytest.mark.sampled(3, family="verbs of the process engine")
 def test_up_changes_what_runs(box: Desk) -> None:
     """Nothing for nothing; a changed key boots again, without a `down` in between."""
     boot = box.status()["boot_id"]
@@ -72,6 +73,7 @@ def project() -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.sampled(3, family="verbs of the process engine")
 def test_a_project_is_the_workspace(box: Desk, project: Path) -> None:
     """And the box's own workspace returns when the project is no longer requested."""
     assert box("run", "--direct", "--", "sh", "-c", "echo own > own").code == 0
@@ -82,6 +84,7 @@ def test_a_project_is_the_workspace(box: Desk, project: Path) -> None:
     assert box("run", "--", "cat", "own").out == "own\n"
 
 
+@pytest.mark.sampled(3, family="verbs of the process engine")
 def test_a_killed_supervisor_leaves_nothing_that_stays(box: Desk) -> None:
     """`status` reports that it ended; `down` ends what remained and reports unclean; `up` works."""
     root = root_of(box)
@@ -93,6 +96,7 @@ def test_a_killed_supervisor_leaves_nothing_that_stays(box: Desk) -> None:
     assert box("run", "--", "echo", "fine").out == "fine\n"
 
 
+@pytest.mark.sampled(3, family="verbs of the process engine")
 def test_a_full_disk_is_named_and_nothing_is_lost(other: Desk) -> None:
     """No space below the state directory: `up` and `status` report which one and what to do; with a
     little space everything can be read, and `up` reports what is missing without waiting for it;
@@ -152,6 +156,7 @@ def _fill(path: Path, amount: int) -> None:
             file.write(bytes(amount))
 
 
+@pytest.mark.sampled(3, family="verbs of the process engine")
 def test_a_lost_record_is_found(box: Desk) -> None:
     """A box whose record is missing is found, and adopted by `up`."""
     (box.state / "record.json").unlink()
@@ -160,6 +165,7 @@ def test_a_lost_record_is_found(box: Desk) -> None:
     assert len({os.getsid(pid) for pid in box_pids(root_of(box))} & {int(_record(box)["pid"])}) == 1
 
 
+@pytest.mark.sampled(3, family="verbs of the process engine")
 def test_a_taken_port_is_named(box: Desk, other: Desk) -> None:
     """Exit 7, naming the program."""
     with socket.socket() as taken:

@@ -99,6 +99,7 @@ def test_nothing_stops_for_what_cannot_be_restored(snapshots: Snapshots, later: 
     assert later in beads(box)
 
 
+@pytest.mark.sampled(3, family="restores")
 def test_a_state_that_does_not_get_ready_gives_way_to_the_old_one(
     snapshots: Snapshots, later: str
 ) -> None:
@@ -127,6 +128,7 @@ def test_it_is_restored_in_place(snapshots: Snapshots, later: str) -> None:
     assert "journal.restored" in types
 
 
+@pytest.mark.sampled(3, family="restores")
 def test_another_box_is_made_of_it(snapshots: Snapshots, other: Desk) -> None:
     """Beside the first, which goes on; a second time is refused."""
     running = boot(snapshots.box)

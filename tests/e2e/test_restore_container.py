@@ -6,6 +6,7 @@ import json
 import subprocess
 from pathlib import Path
 
+import pytest
 from desk import Desk
 
 from agentbox.backup.archive.keys import new_identity
@@ -17,6 +18,7 @@ def mounted(box: Desk) -> dict[str, str]:
     return {row["Destination"]: row["Name"] for row in rows if row["Type"] == "volume"}
 
 
+@pytest.mark.sampled(3, family="restores")
 def test_a_container_gets_the_restored_volumes(other: Desk, tmp_path: Path) -> None:
     """The old ones are kept, and are mounted no more."""
     secret, recipient = new_identity()

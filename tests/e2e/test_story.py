@@ -1,5 +1,6 @@
 """The story of docs/howto/change-the-manifest.md, played: what the operator sees before, while and after `up`."""
 
+import pytest
 from desk import Desk
 from pages import added_line, masked, shown
 
@@ -13,6 +14,7 @@ def told(text: str, box: Desk) -> list[str]:
     return masked(text.replace(box.name, "agentbox"))
 
 
+@pytest.mark.sampled(3, family="pages that are played")
 def test_the_operator_sees_what_the_page_shows(desk: Desk) -> None:
     """`status` names the key, `up` recreates the container and nothing else, and the new limit
     applies."""

@@ -130,6 +130,7 @@ def test_what_up_made_is_gone(machine: Machine) -> None:
     assert not machine.root.exists()
 
 
+@pytest.mark.sampled(4, family="uninstallation after a failure")
 @pytest.mark.parametrize("last", KILLED_AFTER)
 def test_a_killed_up_leaves_nothing_behind(machine: Machine, last: str) -> None:
     """KILL once the inventory has a line of that kind, or once the record is written: the box is
@@ -153,6 +154,7 @@ def test_a_killed_up_leaves_nothing_behind(machine: Machine, last: str) -> None:
     assert machine.listing() == before
 
 
+@pytest.mark.sampled(4, family="uninstallation after a failure")
 def test_what_cannot_be_removed_is_named_and_the_next_call_goes_on(machine: Machine) -> None:
     """A mount point below the box's state stays: exit 1, the mount point, the environment is kept;
     without it the next call removes the rest."""

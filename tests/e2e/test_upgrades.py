@@ -100,7 +100,7 @@ def upgrade(box: Desk, release: ReleaseTree, *words: str, step: str = "") -> tup
     return done.returncode, done.stderr
 
 
-@pytest.mark.sampled(2, family="bad releases")
+@pytest.mark.sampled(4, family="bad releases")
 @pytest.mark.parametrize("name", BAD)
 def test_a_release_that_is_not_good_goes_back(box: Desk, folder: Path, name: str) -> None:
     """Exit 6 with one sentence that names the reason; the old generation runs, nothing is lost; the
@@ -176,7 +176,7 @@ def test_one_that_is_left_waits_for_the_operator(box: Desk, folder: Path) -> Non
     assert generations(box)["generations"][-1]["verdict"] == "bad"
 
 
-@pytest.mark.sampled(2, family="killed upgrades")
+@pytest.mark.sampled(3, family="killed upgrades")
 @pytest.mark.parametrize("step", ["prepared", "starting", "confirmed"])
 def test_a_killed_upgrade_is_finished_by_the_next_command(
     box: Desk, folder: Path, step: str
@@ -221,6 +221,7 @@ def test_refusals_are_named(box: Desk) -> None:
     assert box("generations", "pin", "1", "--remove").code == 0
 
 
+@pytest.mark.sampled(3, family="pages that are played")
 def test_the_page_is_what_is_typed(box: Desk) -> None:
     """docs/howto/upgrade-and-roll-back.md, its commands in order, after a change of the manifest
     that needs a new container."""

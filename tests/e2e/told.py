@@ -39,7 +39,7 @@ class Told:
         if self.write:
             self.rows[what] = row
         assert self.rows.get(what) == row, (
-            f"{PAGE.name} has another row: run `pytest tests/e2e --write-page`"
+            f"{PAGE.name} has another row: run `pytest tests/e2e --full --write-page`"
         )
 
     def page(self) -> str:

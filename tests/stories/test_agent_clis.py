@@ -154,6 +154,7 @@ def denied(box: StoryBox, layer: str, rule: str) -> Any:
 
 
 @pytest.mark.timeout(900)  # seconds; opencode takes 20 s of CPU, and agents yield to all others
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(
     agent: Agent, tmp_path: Path
@@ -191,6 +192,7 @@ def test_it_reads_edits_tests_and_ends_without_ever_having_the_key(
         assert (story.repo / "sums.py").read_text() == SOURCE.replace("a - b", "a + b")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("agent", ENDING, ids=lambda agent: agent.name)
 def test_a_budget_stops_it_half_way_for_good(agent: Agent, tmp_path: Path) -> None:
     """The call that is too much is a 429, the tests are not run, and a new agent of that name begins where it stopped."""

@@ -100,6 +100,7 @@ class Story:
 
 
 @pytest.mark.timeout(800)  # seconds; opencode takes 20 s of CPU, and agents yield to all others
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.name)
 def test_a_client_of_acp_has_a_test_fixed(agent: Agent, folder: Path, record: bool) -> None:
     """Prompt, tool calls, permissions, edit, end; the change is in the repository when the operator

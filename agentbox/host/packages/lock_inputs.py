@@ -2,6 +2,7 @@
 
 import platform
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 
 from agentbox.core.paths import CHECKOUT
@@ -20,6 +21,7 @@ from agentbox.manifest.skills.corpus import (
 )
 from agentbox.plan.lockfile.errors import LockError
 from agentbox.plan.lockfile.inputs import LockInputs, RequestedPackages
+from agentbox.plan.lockfile.model import Lock
 from agentbox.plan.lockfile.reader import parse_lock
 
 CORE = "core"
@@ -118,9 +120,23 @@ def _systems(configured: Sequence[str], added: Sequence[str]) -> tuple[str, ...]
 
 def _locked_systems(lock: Path | None) -> tuple[str, ...]:
     try:
-        return parse_lock(lock).systems if lock is not None else ()
+        return read_lock(lock).systems if lock is not None else ()
     except LockError:
         return ()
+
+
+def read_lock(path: Path) -> Lock:
+    """As `parse_lock`, once for each content: the stages of one command all need it."""
+    try:
+        data = path.read_bytes()
+    except OSError:
+        return parse_lock(path)  # says what is wrong with the file
+    return _parsed(data, str(path))
+
+
+@lru_cache(maxsize=4)
+def _parsed(data: bytes, name: str) -> Lock:
+    return parse_lock(data, name)
 
 
 def _requested_packages(feature: Feature) -> RequestedPackages:

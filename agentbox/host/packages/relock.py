@@ -8,6 +8,7 @@ from pathlib import Path
 
 from agentbox.core.progress import Progress
 from agentbox.host.packages.changes import LockChanges, diff_locks
+from agentbox.host.packages.lock_inputs import read_lock
 from agentbox.host.packages.pins import select_pins
 from agentbox.host.packages.resolve import resolve
 from agentbox.plan.lockfile.errors import LockError
@@ -88,7 +89,7 @@ def check_inputs(path: Path, inputs: LockInputs) -> Lock:
     """
     if not path.exists():
         raise LockError(f"cannot build without {LOCK_NAME}: not found beside the manifest", _HINT)
-    lock = parse_lock(path)
+    lock = read_lock(path)
     if difference := inputs.difference(lock):
         raise LockError(
             f"cannot build from {LOCK_NAME}: it was made for other packages ({difference})", _HINT
@@ -129,6 +130,6 @@ def replace_file(path: Path, data: bytes) -> None:
 def _read_if_valid(path: Path) -> Lock | None:
     """Return the existing lock; None if there is none or it is unreadable."""
     try:
-        return parse_lock(path)
+        return read_lock(path)
     except LockError:
         return None

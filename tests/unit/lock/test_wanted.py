@@ -12,6 +12,7 @@ from agentbox.host.packages.lock_inputs import (
     host_system,
     lock_inputs,
     python_lists,
+    read_lock,
     unused_debian,
 )
 from agentbox.host.packages.npm import npm_resolver
@@ -170,3 +171,18 @@ def test_files_are_replaced_whole(tmp_path: Path) -> None:
 def test_npm_packages_by_machine(row: dict[str, list[str]], archs: list[str]) -> None:
     """`os`, `cpu` and `libc` of a package decide, with exclusions."""
     assert [arch for arch in ("amd64", "arm64") if npm_resolver._supports(row, arch)] == archs
+
+
+def test_a_lock_is_parsed_once_for_each_content(tmp_path: Path) -> None:
+    """The same file again is the same object, another content is not; a missing file is named."""
+    path = tmp_path / "agentbox.lock"
+    with pytest.raises(LockError, match=f"cannot read {path}: no such file"):
+        read_lock(path)
+    lock_for(asked(systems=("x86_64-linux",)), path)
+    first = read_lock(path)
+    assert read_lock(path) is first
+    lock_for(asked(systems=("aarch64-linux", "x86_64-linux")), path)
+    assert read_lock(path) != first
+    path.write_text("no lock")
+    with pytest.raises(LockError, match=f"cannot read {path}"):
+        read_lock(path)

@@ -68,16 +68,15 @@ def _digest_files(names: Iterable[str]) -> str:
 
 def plan_for(manifest: Manifest, lock: Path, *, test_hooks: bool) -> Plan:
     """Builds the plan of this manifest on this machine."""
-    from agentbox.host.packages.lock_inputs import host_system
+    from agentbox.host.packages.lock_inputs import host_system, read_lock
     from agentbox.manifest.features.loader import load_features
     from agentbox.plan.build import build_plan
-    from agentbox.plan.lockfile.reader import parse_lock
 
     return build_plan(
         manifest,
         load_features(),
         lock.read_bytes(),
-        parse_lock(lock),
+        read_lock(lock),
         host_system(),
         test_hooks=test_hooks,
     )

@@ -19,13 +19,20 @@ _ACCEPT = f"{_JSON}, application/vnd.pypi.simple.v1+html;q=0.2, text/html;q=0.1"
 
 @dataclass(frozen=True)
 class IndexFile:
-    """A file in the index. `size` None = the index does not state it."""
+    """A file in the index. `size` None = the index does not state it. `link` is relative to `page`:
+    an index has hundreds of files of a project, and few of their addresses are needed.
+    """
 
     file: str
-    url: str
+    page: str
+    link: str
     sha256: str
     size: int | None
     yanked: bool = False
+
+    @property
+    def url(self) -> str:
+        return urljoin(self.page, self.link)
 
 
 class Index:
@@ -73,10 +80,8 @@ class Index:
 
 
 def _parse_entry(base: str, row: dict[str, Any]) -> IndexFile:
-    url, hashes = urljoin(base, row["url"]), row.get("hashes", {})
-    return IndexFile(
-        row["filename"], url, hashes.get("sha256", ""), row.get("size"), bool(row.get("yanked"))
-    )
+    sha256, yanked = row.get("hashes", {}).get("sha256", ""), bool(row.get("yanked"))
+    return IndexFile(row["filename"], base, row["url"], sha256, row.get("size"), yanked)
 
 
 class _LinkParser(HTMLParser):
@@ -93,9 +98,8 @@ class _LinkParser(HTMLParser):
         values = dict(attrs)
         if tag != "a" or not values.get("href"):
             return
-        url, fragment = urldefrag(urljoin(self._base, values["href"] or ""))
+        link, fragment = urldefrag(values["href"] or "")
         match = re.search(r"sha256=([0-9a-f]{64})", fragment)
-        file = unquote(url.rpartition("/")[2])
-        self._entries.append(
-            IndexFile(file, url, match[1] if match else "", None, "data-yanked" in values)
-        )
+        sha256, yanked = match[1] if match else "", "data-yanked" in values
+        file = unquote(urljoin(self._base, link).rpartition("/")[2])
+        self._entries.append(IndexFile(file, self._base, link, sha256, None, yanked))
