@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk, Images
+from desk import Desk, Earlier
 from skipping import no_other_skip
 from told import PAGE, Told
 
@@ -43,31 +43,31 @@ def told(request: pytest.FixtureRequest) -> Iterator[Told]:
 
 
 @pytest.fixture(scope="session")
-def images() -> Images:
-    """The image of each port, built by the first box that has it."""
-    return {}
+def earlier() -> Earlier:
+    """Nothing yet."""
+    return Earlier()
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, images: Images) -> Iterator[Desk]:
+def desk(tmp_path_factory: pytest.TempPathFactory, earlier: Earlier) -> Iterator[Desk]:
     """The box of a module: started by its first test, stopped after its last."""
-    yield from _box(Desk(tmp_path_factory.mktemp("desk"), NAME, PORT), images)
+    yield from _box(Desk(tmp_path_factory.mktemp("desk"), NAME, PORT), earlier)
 
 
 @pytest.fixture
-def other(tmp_path: Path, images: Images) -> Iterator[Desk]:
+def other(tmp_path: Path, earlier: Earlier) -> Iterator[Desk]:
     """A second box, which does not run yet."""
-    yield from _box(Desk(tmp_path / "other", f"{NAME}-other", PORT + 20), images)
+    yield from _box(Desk(tmp_path / "other", f"{NAME}-other", PORT + 20), earlier)
 
 
-def _box(made: Desk, images: Images) -> Iterator[Desk]:
-    """Begins with the image that an earlier box of that port built, as the next `up` of a box does:
-    with other inputs `up` builds all the same. Leaves its own for the next."""
-    made.down()  # the remains of an earlier run that was killed
+def _box(made: Desk, earlier: Earlier) -> Iterator[Desk]:
     port = made.port
-    if port in images:
-        made.keep_image(images[port])
+    if made.name not in earlier.free:
+        made.down()  # the remains of an earlier run that was killed
+    earlier.free.discard(made.name)
+    made.take_image(earlier)
     yield made
     if (built := BoxState(made.state).build_stamp()) is not None and made.port == port:
-        images[port] = built
+        earlier.images[port] = built
     made.down()
+    earlier.free.add(made.name)

@@ -21,8 +21,6 @@ from agentbox.core.paths import CHECKOUT
 from agentbox.host.engines.state import BoxState, BuildStamp
 
 T = TypeVar("T")
-Images = dict[int, BuildStamp]
-"""The image of each port: a rendered image has its ports."""
 PYTHON = "/opt/agentbox/venv/bin/python"
 _PID_OF = (
     "import sys; from agentbox.core.paths import Paths; from agentbox.box.supervision.rpc import SupervisorClient;"
@@ -52,6 +50,15 @@ class Ran:
         rest = [line.strip() for line in lines[at + 1 :] if not line.startswith("  | ")]
         assert len(rest) <= 1, self.err
         return lines[at].removeprefix("agentbox: "), "".join(rest)
+
+
+@dataclass
+class Earlier:
+    """What earlier boxes of this run left: the image of each port, which is rendered into it, and
+    the names of which nothing is left."""
+
+    images: dict[int, BuildStamp] = field(default_factory=dict)
+    free: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -123,11 +130,13 @@ class Desk:
         assert ran.code == 0, ran.err
         return ran
 
-    def keep_image(self, built: BuildStamp) -> None:
-        """An earlier build, in the state of this box: `up` with the same inputs takes its image."""
-        state = BoxState(self.state)
-        state.make()
-        state.add_build(built)
+    def take_image(self, earlier: Earlier) -> None:
+        """Puts the earlier build into the state of this box, as its own would be: `up` with the same
+        inputs takes the image, with others it builds."""
+        if self.port in earlier.images:
+            state = BoxState(self.state)
+            state.make()
+            state.add_build(earlier.images[self.port])
 
     def status(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self("--json", "status").json

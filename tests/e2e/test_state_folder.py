@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from desk import Desk, Images, mounted
+from desk import Desk, Earlier, mounted
 from sampling import OneOfEach
 from told import Told
 
@@ -21,7 +21,7 @@ def fill(folder: Path) -> None:
 
 
 def test_a_full_state_folder(
-    other: Desk, told: Told, images: Images, one_of_each: OneOfEach
+    other: Desk, told: Told, earlier: Earlier, one_of_each: OneOfEach
 ) -> None:
     """Exit 3 wherever the space ends, naming the file; once there is space, `up` works; full again,
     a running box continues."""
@@ -38,8 +38,7 @@ def test_a_full_state_folder(
             other("down")
             shutil.rmtree(other.state, ignore_errors=True)
         (folder / "fill").unlink()
-        if other.port in images:
-            other.keep_image(images[other.port])
+        other.take_image(earlier)
         other.up()
         fill(folder)
         other.up()  # nothing changed: nothing to write

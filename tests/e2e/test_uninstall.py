@@ -89,9 +89,7 @@ def machine() -> Iterator[Machine]:
         made = Machine(Path(folder))
         made.home.mkdir()
         for name in ("agentbox", "config", "schema"):
-            shutil.copytree(
-                CHECKOUT / name, made.checkout / name, ignore=shutil.ignore_patterns("__pycache__")
-            )
+            shutil.copytree(CHECKOUT / name, made.checkout / name)  # with bytecode, as is installed
         for name in ("agentbox.sh", "agentbox.lock", "pyproject.toml", "requirements.mcp"):
             shutil.copy2(CHECKOUT / name, made.checkout / name)
         (made.checkout / "agentbox.toml").write_text(MANIFEST)

@@ -44,13 +44,15 @@ class ReleaseTree:
 
 
 def make_release(directory: Path, appended: Mapping[str, str]) -> ReleaseTree:
-    """Copies this tree and appends text to files of it, by their paths."""
+    """Copies this tree, with its bytecode, which a box's user could not write, and appends text to
+    files of it, by their paths.
+    """
     directory.mkdir(parents=True)
     directory.chmod(0o755)
     for name in _COPIED:
         source = CHECKOUT / name
         if source.is_dir():
-            shutil.copytree(source, directory / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(source, directory / name)
         else:
             shutil.copy2(source, directory / name)
     for name, text in appended.items():

@@ -35,7 +35,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> CliContext:
 
 @pytest.fixture
 def spec(cli: CliContext) -> StartSpec:
-    return start_spec(cli, cli.load_manifest(), None, UpOptions(), "process")
+    return start_spec(cli, cli.load_manifest(), UpOptions(), "process")
 
 
 def record(cli: CliContext, number: int) -> BoxRecord:

@@ -57,15 +57,11 @@ def prepare_start(
         prerequisites.grant_project(cli, choice, options.project, yes=yes)
     if not locked:
         pin_manifest_skills(cli, manifest)
-    stamp = None
     if isinstance(choice.engine, DockerEngine):
         if not options.registry:
             lock_and_fetch(cli, manifest, locked=locked)
-        check(
-            choice.engine,
-            start.start_spec(cli, manifest, None, options, choice.engine.name),
-            cli.find_record(),
-        )  # before minutes of building
+        spec = start.spec_without_origin(cli, manifest, options, choice.engine.name)
+        check(choice.engine, spec, cli.find_record())  # before minutes of building
         with out.stage("image") as stage:
             if options.registry:
                 prepared = image.pull_image(
@@ -75,6 +71,6 @@ def prepare_start(
                 prepared = image.build_and_load(
                     cli, choice.engine, manifest, force=force_build, test_hooks=options.test_hooks
                 )
-            stamp = prepared.stamp
             stage.result = prepared.summary
-    return choice.engine, start.start_spec(cli, manifest, stamp, options, choice.engine.name)
+        return choice.engine, start.with_origin(spec, prepared.stamp, options)
+    return choice.engine, start.start_spec(cli, manifest, options, choice.engine.name)

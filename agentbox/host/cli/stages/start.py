@@ -74,7 +74,7 @@ def restart_spec(cli: CliContext, manifest: Manifest, record: BoxRecord) -> Star
         test_hooks=record.test_hooks,
         hooks=record.hooks,
     )
-    spec = start_spec(cli, manifest, None, options, record.engine)
+    spec = start_spec(cli, manifest, options, record.engine)
     return replace(
         spec,
         image_ref=record.image_ref,
@@ -84,10 +84,15 @@ def restart_spec(cli: CliContext, manifest: Manifest, record: BoxRecord) -> Star
     )
 
 
-def start_spec(
-    cli: CliContext, manifest: Manifest, stamp: BuildStamp | None, options: UpOptions, engine: str
+def start_spec(cli: CliContext, manifest: Manifest, options: UpOptions, engine: str) -> StartSpec:
+    """All inputs of a start without an image."""
+    return with_origin(spec_without_origin(cli, manifest, options, engine), None, options)
+
+
+def spec_without_origin(
+    cli: CliContext, manifest: Manifest, options: UpOptions, engine: str
 ) -> StartSpec:
-    """All inputs of a start with that engine."""
+    """Those that are known before there is an image."""
     from agentbox.host.packages.lock_inputs import folders_of
 
     plan = plan_for(manifest, cli.lock, test_hooks=options.test_hooks)
@@ -98,16 +103,25 @@ def start_spec(
         lock=cli.lock.read_bytes(),
         skill_folders=folders_of(manifest),
         state=cli.state(),
-        image_ref=stamp.reference if stamp else "",
-        image_id=stamp.image_id if stamp else "",
-        pulled=stamp is not None and stamp.pulled,
         project=options.project,
         strict=options.strict,
         hooks=hooks,
         secrets=collect_secrets(plan.secrets, cli.manifest, cli.state().secrets_dir),
-        made_of=origin_digest(stamp, options, plan.digests.skills),
-        sources="" if stamp else running_source_digest(),
         volumes=GenerationStore(cli.state()).volumes(engine),
+    )
+
+
+def with_origin(spec: StartSpec, stamp: BuildStamp | None, options: UpOptions) -> StartSpec:
+    """The same inputs with what the box is made of: the image, or this package."""
+    made_of = origin_digest(stamp, options, spec.plan.digests.skills)
+    if stamp is None:
+        return replace(spec, made_of=made_of, sources=running_source_digest())
+    return replace(
+        spec,
+        image_ref=stamp.reference,
+        image_id=stamp.image_id,
+        pulled=stamp.pulled,
+        made_of=made_of,
     )
 
 
