@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 
 import pytest
@@ -12,6 +13,8 @@ settings.register_profile("any-pace", deadline=None, suppress_health_check=[Heal
 settings.load_profile(
     "any-pace"
 )  # a property is about values; a bound on time has a test of its own
+
+gc.disable()  # while tests are collected, whose modules and parameters all stay
 
 # A run in the background or under nohup inherits ignored signals, and so would every program that a test interrupts.
 _DEFAULTS = {
@@ -27,6 +30,13 @@ def pytest_configure() -> None:
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, default)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _DEFAULTS)
+
+
+def pytest_collection_finish() -> None:
+    """What was collected is not searched for garbage again, here or in processes forked from here."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

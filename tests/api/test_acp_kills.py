@@ -107,6 +107,7 @@ def test_session_host_amid_a_request_of_the_agent(
     goes_on(box, editor, session, "before\nx exit 0\n")
 
 
+@pytest.mark.sampled(9, each=("phase",))
 @pytest.mark.parametrize("victim", ["agent", "agent-host"])
 @pytest.mark.parametrize("phase", ["updates", "question", "request", "cancel", "between"])
 def test_an_agent_comes_back(

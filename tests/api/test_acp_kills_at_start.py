@@ -87,6 +87,7 @@ def held(box: SessionBox) -> list[Path]:
     return [path.parent for path in box.paths.branches.glob("*/work/held")]
 
 
+@pytest.mark.sampled(9, each=("victim",))
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("method", ["initialize", "session/new"])
 def test_while_a_session_is_opened(
@@ -116,6 +117,7 @@ def test_while_a_session_is_opened(
     assert editor.text() == told(box, session) == "and on\n"
 
 
+@pytest.mark.sampled(9, each=("victim",))
 @pytest.mark.parametrize("victim", VICTIMS)
 @pytest.mark.parametrize("method", ["initialize", "session/load", "session/resume"])
 def test_while_a_session_is_resumed(

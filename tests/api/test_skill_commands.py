@@ -86,6 +86,7 @@ def missing_programs(block: str) -> set[str]:
     }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SKILLS)
 def test_the_commands_of_a_skill(skill_box: SkillBox, name: str) -> None:
     """Blocks whose program is here, in their order."""

@@ -153,6 +153,7 @@ def box(
         yield manifest, environment, {"task": task, "agent": str(done.agent_id)}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("words", HOT)
 def test_a_hot_verb_imports_what_it_needs(
     box: tuple[Path, dict[str, str], dict[str, str]], words: str

@@ -17,6 +17,7 @@ def agentbox(*words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("verb", COMMAND_HELP)
 def test_every_verb_explains_itself(verb: str) -> None:
     """`--help` exits 0, shows the usage and more than one line of what it does."""

@@ -46,7 +46,7 @@ def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Regist
 
 def rows(
     *listed: str,
-    archs: tuple[str, ...] = BOTH,
+    archs: tuple[str, ...] = ("amd64",),
     pins: Mapping[str, str] | None = None,
     ignored: str = "",
     optional_ignored: str = "",
@@ -81,7 +81,7 @@ def test_each_machine_gets_its_own_program(registry: Registry) -> None:
     """Rows that fit Linux on the requested machines, with every install path; none of other
     systems.
     """
-    found = rows("@maker/tool")
+    found = rows("@maker/tool", archs=BOTH)
     assert {name: row.arch for name, row in found.items()} == {
         "library-1.1.0.tgz": BOTH,
         "maker-tool-2.0.0.tgz": BOTH,
@@ -112,14 +112,14 @@ def test_optional_packages_may_be_left_out(registry: Registry) -> None:
 
 def test_a_program_of_another_machine_may_be_named(registry: Registry) -> None:
     """It is required, not optional: a version that the registry does not serve is an error."""
-    assert rows("@maker/tool-linux-{cpu}").keys() == {
+    assert rows("@maker/tool-linux-{cpu}", archs=BOTH).keys() == {
         "maker-tool-linux-arm64-2.0.0.tgz",
         "maker-tool-linux-x64-2.0.0.tgz",
     }
     del registry.documents["@maker/tool-linux-arm64"]
     with pytest.raises(ResolveError, match="does not serve @maker/tool-linux-arm64"):
-        rows("@maker/tool-linux-{cpu}")
-    assert len(rows("@maker/tool-linux-{cpu}", archs=("amd64",))) == 1
+        rows("@maker/tool-linux-{cpu}", archs=BOTH)
+    assert len(rows("@maker/tool-linux-{cpu}")) == 1
 
 
 def test_versions_are_kept_while_they_are_served(registry: Registry) -> None:

@@ -51,6 +51,7 @@ DOCUMENTS = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_any_manifest_is_judged_soon(name):
     """By the parser, the schema and every rule, in a process of its own."""

@@ -15,6 +15,7 @@ FULL = CHECKOUT / "tests/rules/full.toml"
 VALUES = effective_values(load(FULL))
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("path", [path for path in VALUES if path != "meta.schema_version"])
 def test_the_first_other_value(path: str) -> None:
     """It differs, it is valid, and a model has it like a manifest with that value."""

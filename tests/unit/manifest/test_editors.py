@@ -57,6 +57,7 @@ def described(path: str) -> str:
     return str(schema["description"])
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("text", "keys"),
     [

@@ -278,6 +278,7 @@ MUTANTS: dict[str, tuple[str, Callable[[Files], None], str]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("target", "edit", "kind"), MUTANTS.values(), ids=MUTANTS.keys())
 def test_whatever_is_added_to_a_text_is_seen(
     target: str, edit: Callable[[Files], None], kind: str

@@ -202,6 +202,7 @@ def inputs(rule: Rule) -> Iterator[tuple[bytes, dict[str, Any]]]:
         yield b"[meta]\nschema_version = 1\n", (rule.context or {}).get(side, {})
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.code)
 def test_reads(rule: Rule) -> None:
     """A rule reads what it declares and nothing else; together the cases make it read all of it."""
