@@ -4,8 +4,7 @@ The list is not a security boundary: any source file runs once it is built or te
 """
 
 import re
-from collections.abc import Iterable
-from fnmatch import fnmatchcase
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from agentbox.agents.review.autorun_patterns import AUTORUN_PATTERNS
@@ -35,29 +34,45 @@ def is_bare_repository(names: Iterable[str]) -> bool:
 def autorun_reason(path: str) -> str:
     """Why that file runs by itself; "" if nothing is known. Independent of how a file system spells
     the name."""
-    folded_path = "/".join(map(fold_name, path.split("/")))
-    name = folded_path.rpartition("/")[2]
-    for reason, patterns in AUTORUN_PATTERNS.items():
-        for pattern in patterns:
-            if _matches(pattern, folded_path, name):
-                return reason
-    return ""
+    return _reason(_PATHS, "/".join(map(fold_name, path.split("/"))))
 
 
-def _matches(pattern: str, path: str, name: str) -> bool:
+def link_autorun_reason(path: str) -> str:
+    """Why a link, or a file below it if it leads to a directory, runs by itself."""
+    folded_name = fold_name(path.rpartition("/")[2])
+    return _reason(_DIRECTORIES, folded_name) or autorun_reason(path)
+
+
+def _reason(expressions: Mapping[str, re.Pattern[str]], text: str) -> str:
+    return next((reason for reason, found in expressions.items() if found.search(text)), "")
+
+
+def _path_expression(pattern: str) -> str:
+    """A regular expression to search a complete path with."""
     if pattern.endswith("/**"):
         directory = pattern[:-3]
-        return any(
-            fnmatchcase(
-                "/".join(path.split("/")[start : start + directory.count("/") + 1]), directory
-            )
-            for start in _directory_starts(path)
-        )
-    if "/" in pattern:
-        return fnmatchcase(path, pattern) or fnmatchcase(path, f"*/{pattern}")
-    return fnmatchcase(name, pattern)
+        return rf"(?:\A|/){_part(directory)}" + (r"(?:/|\Z)" if "/" in directory else "/")
+    return rf"(?:\A|/){_part(pattern)}\Z"
 
 
-def _directory_starts(path: str) -> range:
-    """Positions where a directory of the path may start; the last part is no directory."""
-    return range(path.count("/"))
+def _part(pattern: str) -> str:
+    """A pattern of `*`, which ends at a slash, and of characters that mean themselves."""
+    return re.escape(pattern).replace(r"\*", "[^/]*")
+
+
+def _any_of(expressions: Iterable[str]) -> re.Pattern[str]:
+    return re.compile("|".join(expressions), re.DOTALL)
+
+
+_PATHS: Final = {
+    reason: _any_of(map(_path_expression, patterns))
+    for reason, patterns in AUTORUN_PATTERNS.items()
+}
+# Of names of directories in the patterns, by reason.
+_DIRECTORIES: Final = {
+    reason: _any_of(
+        rf"\A{_part(name)}\Z" for pattern in patterns for name in pattern.split("/")[:-1]
+    )
+    for reason, patterns in AUTORUN_PATTERNS.items()
+    if any("/" in pattern for pattern in patterns)
+}

@@ -3,11 +3,9 @@
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import replace
-from fnmatch import fnmatchcase
 from typing import Final
 
-from agentbox.agents.review.autorun import autorun_reason, fold_name
-from agentbox.agents.review.autorun_patterns import AUTORUN_PATTERNS
+from agentbox.agents.review.autorun import autorun_reason, link_autorun_reason
 from agentbox.agents.review.change import FileChange
 
 _MAX_TRIES: Final = 20_000  # of paths through links, whose number the agent controls
@@ -26,18 +24,8 @@ def _mark_change(change: FileChange, aliases: "_LinkAliases") -> FileChange:
     if change.runs:
         return change
     if any(state is not None and state.kind == "link" for state in (change.old, change.new)):
-        return replace(change, runs=_link_autorun_reason(change.path))
+        return replace(change, runs=link_autorun_reason(change.path))
     return replace(change, runs=aliases.autorun_reason(change.path))
-
-
-def _link_autorun_reason(path: str) -> str:
-    """Why a link, or a file below it if it leads to a directory, runs by itself."""
-    name = fold_name(path.rpartition("/")[2])
-    for reason, patterns in AUTORUN_PATTERNS.items():
-        for pattern in patterns:
-            if any(fnmatchcase(name, directory) for directory in pattern.split("/")[:-1]):
-                return reason
-    return autorun_reason(path)
 
 
 class _LinkAliases:
@@ -45,7 +33,7 @@ class _LinkAliases:
         self._links, self._tries = links, 0
         self._by_target: defaultdict[str, set[str]] = defaultdict(set)  # by target
         for path in links:
-            if _link_autorun_reason(path):
+            if link_autorun_reason(path):
                 self._by_target[self._target(path)].add("/".join(path.split("/")[-2:]))
 
     def autorun_reason(self, path: str) -> str:
