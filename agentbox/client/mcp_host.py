@@ -66,4 +66,4 @@ class McpHostClient:
 
     async def close(self) -> None:
         """Idempotent."""
-        await self._peer.aclose()
+        await self._peer.close()
