@@ -15,6 +15,7 @@ from record import RESULTS, stands
 from room import free_bytes
 
 from agentbox.core.paths import CHECKOUT
+from agentbox.host.packages.lock_inputs import host_system
 from agentbox.manifest.features.loader import load_features
 
 REPRESENTATIVE = ("opencode",)  # small, and from the source that core has nothing of
@@ -53,6 +54,17 @@ def keeps(request: pytest.FixtureRequest) -> bool:
     """Whether rows go to bench/results."""
     return bool(
         request.config.getoption("--every-feature") or request.config.getoption("--feature")
+    )
+
+
+@pytest.fixture
+def systems(request: pytest.FixtureRequest, keeps: bool) -> str:
+    """A line of the manifest: what is locked is for this machine only, unless rows are stored or
+    every case runs."""
+    return (
+        ""
+        if keeps or request.config.getoption("--full")
+        else f'image.systems = ["{host_system()}"]\n'
     )
 
 

@@ -15,7 +15,7 @@ FEATURES = load_features()
 
 
 @pytest.mark.timeout(7200)
-def test_a_feature_works(name: str, desk: Desk, keeps: bool, goes_on: bool) -> None:
+def test_a_feature_works(name: str, desk: Desk, keeps: bool, goes_on: bool, systems: str) -> None:
     """Locked, built, booted, probed, its commands found by agents. A feature of another package
     source is refused before anything is locked; one whose devices this machine lacks starts without
     them, and all its other probes pass."""
@@ -24,7 +24,7 @@ def test_a_feature_works(name: str, desk: Desk, keeps: bool, goes_on: bool) -> N
     earlier = kept(name, inputs) if goes_on else None
     if earlier and not faults(feature, asked, earlier):
         return
-    desk.write('resources.memory = "8GiB"\n' + asked.text)
+    desk.write('resources.memory = "8GiB"\n' + systems + asked.text)
     row = Trial(desk, feature, asked).run() if "debian" in feature.sources else refused(desk, name)
     if keeps:
         record(row, inputs)

@@ -101,6 +101,13 @@ def make_box(request: pytest.FixtureRequest, pool: Pool) -> Iterator[Callable[..
     pool.clear()
 
 
+@pytest.fixture(scope="module", params=EITHER)
+def make_shared_box(request: pytest.FixtureRequest, pool: Pool) -> Iterator[Callable[..., Box]]:
+    """The same, for a box that the tests of a module share, each of which leaves it ready."""
+    yield lambda **options: pool.fresh(request.param, **options)
+    pool.clear()
+
+
 @pytest.fixture
 def running_docker(pool: Pool) -> DockerBox:
     """A ready docker box that tests share; they do not change it."""

@@ -78,6 +78,7 @@ def test_rc_004_writable_root_is_told(
     writable_root_is_told(docker_box(**writable_app))
 
 
+@pytest.mark.sampled(4, family="variants of a box")
 def test_rc_004_strict_refuses(
     docker_box: Callable[..., DockerBox], writable_app: dict[str, object]
 ) -> None:
@@ -90,8 +91,13 @@ def test_rc_004_strict_refuses(
 
 
 def test_rc_004_root_without_read_only_is_drift(docker_box: Callable[..., DockerBox]) -> None:
-    """A container whose root is not mounted read-only is reported; strict: exit 1."""
+    """A container whose root is not mounted read-only is reported."""
     root_drift_is_told(docker_box(service=WRITABLE))
+
+
+@pytest.mark.sampled(4, family="variants of a box")
+def test_rc_004_strict_refuses_that_drift(docker_box: Callable[..., DockerBox]) -> None:
+    """Exit 1, the control in the reason, nothing sealed."""
     strict = docker_box(strict=True, service=WRITABLE)
     strict.start()
     assert strict.wait_exit(10) == 1

@@ -100,8 +100,9 @@ def test_rc_007_registry_refuses(docker_box: Callable[..., DockerBox], images: I
             (f"{address}/agentbox@{forged}", 4, "cannot pull"),
             (f"{address}/agentbox:latest", 2, "it has no digest"),
         ):
-            assert refusal(up(box, reference)) == (code, True), reference
-            assert words in up(box, reference).err
+            done = up(box, reference)
+            assert refusal(done) == (code, True), reference
+            assert words in done.err
             assert not box.exists()
     with registry(images.hooks.path) as address:
         reference = f"{address}/agentbox@{images.hooks.manifest_digest}"

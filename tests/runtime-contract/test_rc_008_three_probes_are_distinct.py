@@ -45,7 +45,10 @@ def probes_are_distinct(box: Box, seconds: float = 5) -> None:
     assert box.sentinel()["elapsed_seconds"] > seconds, "sealed too early"
 
 
-@pytest.mark.parametrize("slow", SLOW)
+@pytest.mark.parametrize(
+    "slow",
+    ["slot", pytest.param("program", marks=pytest.mark.sampled(4, family="variants of a box"))],
+)
 def test_rc_008(make_box: Callable[..., Box], slow: str) -> None:
     """The required slot delayed by 5 s; the program behind it by 2 s."""
     seconds, hooks = SLOW[slow]

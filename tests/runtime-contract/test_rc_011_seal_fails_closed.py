@@ -8,6 +8,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 
+import pytest
 from harness.box import PYTHON, SENTINEL, Box
 from harness.container import DockerBox
 from harness.outcomes import MANIFEST
@@ -153,12 +154,24 @@ def test_rc_011_missing_plan_process(process_box: Callable[..., ProcessBox]) -> 
     assert not box.sealed()
 
 
-def test_rc_011_plan_vanishes_before_the_seal(make_box: Callable[..., Box]) -> None:
-    """The plan in force, which the boot rendered for a mounted manifest, is missing when the seal
-    needs it."""
-    box = make_box(mounted=LIVE_KEY)
+@pytest.fixture(scope="module")
+def rendered_at_boot(make_shared_box: Callable[..., Box]) -> Box:
+    """A ready box whose plan the boot rendered for a mounted manifest."""
+    box = make_shared_box(mounted=LIVE_KEY)
     box.start()
     box.wait_ready()
+    return box
+
+
+def test_rc_011_killed_while_writing(rendered_at_boot: Box) -> None:
+    """SIGKILL between the first byte and the rename; the next seal writes one."""
+    killed_while_writing_leaves_none(rendered_at_boot)
+    assert rendered_at_boot.run(SEAL).code == 0
+
+
+def test_rc_011_plan_vanishes_before_the_seal(rendered_at_boot: Box) -> None:
+    """The plan in force is missing when the seal needs it. The last test of that box."""
+    box = rendered_at_boot
     assert box.run(["rm", SENTINEL]).code == 0
     assert box.run(SEAL).code == 0
     assert box.run(["rm", SENTINEL, "/run/agentbox/plan.json"]).code == 0
@@ -180,10 +193,3 @@ def test_rc_011_timeout(make_box: Callable[..., Box]) -> None:
             hooks={"AGENTBOX_TEST_DELAY_PROGRAM": "agent-host:3", "AGENTBOX_TEST_SEAL_TIMEOUT": "1"}
         )
     )
-
-
-def test_rc_011_killed_while_writing(make_box: Callable[..., Box]) -> None:
-    """SIGKILL between the first byte and the rename."""
-    box = make_box()
-    box.start()
-    killed_while_writing_leaves_none(box)

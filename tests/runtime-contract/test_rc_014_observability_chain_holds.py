@@ -60,7 +60,7 @@ def test_rc_014_quiet(running: Box) -> None:
 def test_rc_014_log_level_and_traces(make_box: Callable[..., Box]) -> None:
     """log_level = debug and an endpoint: both in compose, in the programs' environment, in `/v1/meta`, and in effect."""
     with collector() as traces:
-        endpoint = f"http://{_host_as_seen_by(make_box())}:{traces.port}"
+        endpoint = f"http://{_host_as_seen_by(make_box)}:{traces.port}"
         wanted = f'log_level = "debug", otlp_endpoint = "{endpoint}", metrics_port = '
         box = make_box(manifest=MANIFEST.replace("metrics_port = ", wanted))
         box.start()
@@ -78,11 +78,14 @@ def test_rc_014_log_level_and_traces(make_box: Callable[..., Box]) -> None:
         assert b"agentbox" in spans[0][1]
 
 
-def _host_as_seen_by(box: Box) -> str:
-    """An address of this host that a box of that engine reaches: for a container the gateway of its network."""
+def _host_as_seen_by(make_box: Callable[..., Box]) -> str:
+    """An address of this host that a box of that engine reaches: for a container the gateway of its
+    network, which earlier boxes leave."""
+    box = make_box()
     if not isinstance(box, DockerBox):
         return "127.0.0.1"
-    box.create()
+    if not docker("network", "ls", "--quiet", "--filter", f"name=^{NETWORK}$"):
+        box.create()
     gateway: str = json.loads(docker("network", "inspect", NETWORK))[0]["IPAM"]["Config"][0][
         "Gateway"
     ]

@@ -129,6 +129,7 @@ def test_rc_016_every_case_is_in_a_box() -> None:
     assert sorted(name for names in TOGETHER.values() for name in names) == sorted(CASES)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", TOGETHER)
 def test_rc_016_each_difference_is_named(docker_box: Callable[..., DockerBox], name: str) -> None:
     """From the boot on, and nothing beside them."""
@@ -136,6 +137,7 @@ def test_rc_016_each_difference_is_named(docker_box: Callable[..., DockerBox], n
     names_exactly(docker_box(**case.options), case.found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", ["capability", "mount", "pids"])
 def test_rc_016_strict_refuses(docker_box: Callable[..., DockerBox], name: str) -> None:
     """Exit 1, the control in the reason, nothing sealed."""

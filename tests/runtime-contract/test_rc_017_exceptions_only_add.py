@@ -103,6 +103,7 @@ def desktop_adds_two(box: DockerBox) -> None:
     assert drift(box) == LAID_OVER
 
 
+@pytest.mark.sampled(4, family="variants of a box")
 def test_rc_017_desktop(docker_box: Callable[..., DockerBox]) -> None:
     """Two more tmpfs, which uid 1000 can write; every capability still dropped; nothing else differs."""
     desktop_adds_two(docker_box(alter=partial(adding, DESKTOP)))

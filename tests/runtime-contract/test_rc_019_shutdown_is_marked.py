@@ -8,14 +8,22 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from harness.box import Box
 from harness.waiting import wait_for
 
 
+@pytest.fixture(scope="module")
+def box(make_shared_box: Callable[..., Box]) -> Box:
+    """A ready box, which each test ends and starts again."""
+    made = make_shared_box()
+    made.start()
+    made.wait_ready()
+    return made
+
+
 def with_agent(box: Box) -> str:
-    """A ready box with an agent that runs as a task and does not end by itself; the task's id."""
-    box.start()
-    box.wait_ready()
+    """A ready box gets an agent that runs as a task and does not end by itself; the task's id."""
     spec = {"name": "stays", "argv": ["/usr/bin/sleep", "1000"], "profile": "sandboxed"}
     answer = box.call("POST", "/v1/tasks", {"spec": spec, "timeout_s": 600})
     assert answer.status == 202, answer.body
@@ -56,10 +64,9 @@ def moments_of_the_end(box: Box, since: int) -> list[str]:
     ]
 
 
-def test_rc_019_clean(make_box: Callable[..., Box]) -> None:
+def test_rc_019_clean(box: Box) -> None:
     """TERM: announced, agent ended, its bead closed, then all slots; within stop_seconds; the next
     boot reports clean."""
-    box = make_box()
     task = with_agent(box)
     boot, since = box.wait_ready()["boot_id"], len(box.journal())
     started = time.monotonic()
@@ -86,9 +93,8 @@ def test_rc_019_clean(make_box: Callable[..., Box]) -> None:
     assert order == sorted(order), order
 
 
-def test_rc_019_unclean(make_box: Callable[..., Box]) -> None:
+def test_rc_019_unclean(box: Box) -> None:
     """SIGKILL to everything while an agent runs: `PreviousBootUnclean` names the boot, and the journal verifies."""
-    box = make_box()
     with_agent(box)
     boot = box.wait_ready()["boot_id"]
     last = verified(box)["last_seq"]

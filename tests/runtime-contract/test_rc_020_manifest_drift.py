@@ -116,7 +116,15 @@ def test_rc_020_same(running: Box, minutes_of_a_box: Future[list[float]]) -> Non
     assert running.wait_ready()["plan_digest"] == running.plan.digest
 
 
-@pytest.mark.parametrize(("row", "name"), [(LIVE, "live"), (BOOT, "boot")], ids=["live", "boot"])
+@pytest.mark.parametrize(
+    ("row", "name"),
+    [
+        pytest.param(
+            LIVE, "live", id="live", marks=pytest.mark.sampled(4, family="variants of a box")
+        ),
+        pytest.param(BOOT, "boot", id="boot"),
+    ],
+)
 def test_rc_020_accepted(make_box: Callable[..., Box], row: tuple[str, str], name: str) -> None:
     """Reported as information, applied, sealed under the digest of the new plan."""
     key, text = row
@@ -196,7 +204,7 @@ def test_rc_020_told_within_a_minute(minutes_of_a_box: Future[list[float]]) -> N
 
 
 def test_rc_020_recreate_is_told(make_box: Callable[..., Box]) -> None:
-    """A warning that names the keys; the box starts. In strict mode it ends with exit 1 and names `agentbox up`."""
+    """A warning that names the keys; the box starts."""
     key, text = RECREATE
     box = make_box(mounted=text)
     box.start()
@@ -207,6 +215,12 @@ def test_rc_020_recreate_is_told(make_box: Callable[..., Box]) -> None:
     ]
     assert len(stale) == 1
     assert f"{key} need a new one" in stale[0]
+
+
+@pytest.mark.sampled(4, family="variants of a box")
+def test_rc_020_strict_refuses_recreate(make_box: Callable[..., Box]) -> None:
+    """In strict mode the box ends with exit 1 and names `agentbox up`."""
+    key, text = RECREATE
     strict = make_box(mounted=text, strict=True)
     strict.start()
     assert strict.wait_exit(15) == 1
@@ -215,6 +229,7 @@ def test_rc_020_recreate_is_told(make_box: Callable[..., Box]) -> None:
     assert not strict.sealed()
 
 
+@pytest.mark.sampled(4, family="variants of a box")
 def test_rc_020_recreate_served_by_compose(docker_box: Callable[..., DockerBox]) -> None:
     """Compose rendered from that manifest over the same image: one image serves many manifests,
     nothing is reported, and strict mode agrees."""

@@ -6,6 +6,7 @@ line each."""
 from pathlib import Path
 from typing import Any
 
+import pytest
 from harness.images import Images
 from harness.outcomes import MANIFEST
 from harness.plans import plan_of
@@ -52,6 +53,7 @@ def test_the_pod_boots_and_is_confined(images: Images, tmp_path: Path) -> None:
         assert health["protections_absent"] == list(KUBERNETES_LACKS)
 
 
+@pytest.mark.sampled(2, family="pods with drift")
 def test_real_drift_is_told_in_a_pod(images: Images, tmp_path: Path) -> None:
     """A pod with more than the plan grants: each control by name, and nothing else."""
     plan = plan_of(MANIFEST)
@@ -65,6 +67,7 @@ def test_real_drift_is_told_in_a_pod(images: Images, tmp_path: Path) -> None:
         ]
 
 
+@pytest.mark.sampled(2, family="pods with drift")
 def test_strict_mode_refuses_real_drift_in_a_pod(images: Images, tmp_path: Path) -> None:
     """The boot fails and names the control."""
     plan = plan_of(MANIFEST)

@@ -7,6 +7,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,6 @@ from harness.mirror import Deb, Mirror, Wheel
 from harness.mirrored_packages import DEBS, WHEELS, relock_bytes, serving
 
 from agentbox.host.packages.store.nix_store import flat_path
-from agentbox.plan.lockfile.model import Lock
 from agentbox.plan.lockfile.reader import parse_lock
 from agentbox.plan.lockfile.writer import serialize_lock
 
@@ -31,20 +31,31 @@ def checkout(tmp_path: Path, mirror: Mirror) -> Checkout:
     return unlocked(tmp_path, mirror)
 
 
+@dataclass(frozen=True)
+class First:
+    """What `lock` wrote and printed for such a checkout, and the mirror's folder."""
+
+    checkout: Checkout
+    said: str
+    mirror: Path
+
+
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> tuple[Lock, Path]:
-    """What `lock` writes for such a checkout, and the mirror's folder."""
+def first(tmp_path_factory: pytest.TempPathFactory) -> First:
+    """Ten runs of pip, so that each test does not lock again."""
     folder = tmp_path_factory.mktemp("first")
     with serving(folder) as mirror:
         made = unlocked(folder, mirror)
-        made.run("lock")
-        return parse_lock(made.lock), mirror.folder
+        return First(made, made.run("lock"), mirror.folder)
 
 
 @pytest.fixture
-def locked(checkout: Checkout, mirror: Mirror, first: tuple[Lock, Path]) -> Checkout:
-    """With the lock that `lock` writes: ten seconds of a CPU, so that each test does not run it."""
-    checkout.lock.write_bytes(serialize_lock(relock_bytes(*first, mirror.folder)))
+def locked(checkout: Checkout, mirror: Mirror, first: First) -> Checkout:
+    """With the files that `lock` writes."""
+    lock = relock_bytes(parse_lock(first.checkout.lock), first.mirror, mirror.folder)
+    checkout.lock.write_bytes(serialize_lock(lock))
+    for path in first.checkout.requirement_files():
+        shutil.copy2(path, checkout.source)
     return checkout
 
 
@@ -53,14 +64,10 @@ def moved_mirror(mirror: Mirror) -> None:
     mirror.publish_debs([Deb("git", "1:2.47.3-1", depends="libc6, perl"), *DEBS[1:]])
 
 
-def test_rc_030_lock_holds_the_closure(
-    checkout: Checkout, mirror: Mirror, first: tuple[Lock, Path]
-) -> None:
+def test_rc_030_lock_holds_the_closure(first: First) -> None:
     """`lock` writes the closure of both sources with the requesters, under the target's markers,
-    and no host name. The other tests are given the same, byte for byte."""
-    said = checkout.run("lock")
-    lock = parse_lock(checkout.lock)
-    assert checkout.lock.read_bytes() == serialize_lock(relock_bytes(*first, mirror.folder))
+    and no host name; and what the command line requires, for pip."""
+    checkout, lock = first.checkout, parse_lock(first.checkout.lock)
     assert {row.name: row.features for row in lock.debian["amd64"]} == {
         "git": ("core",),
         "libc6": ("build", "core"),
@@ -68,8 +75,11 @@ def test_rc_030_lock_holds_the_closure(
         "python3": ("build", "core"),
     }
     assert {row.name for row in lock.wheels} == {"uvicorn", "click", "only-new", "installer"}
-    assert "moved 0, added 10, removed 0" in said
-    assert "127.0.0.1" not in checkout.lock.read_text()
+    assert "moved 0, added 10, removed 0" in first.said
+    names = [path.name for path in checkout.requirement_files()]
+    assert names == ["requirements.host", "requirements.mcp", "requirements.test"]
+    for path in (checkout.lock, *checkout.requirement_files()):
+        assert "127.0.0.1" not in path.read_text()
     assert checkout.run("lock", "--check").strip() == "agentbox.lock matches the manifest"
 
 
@@ -83,12 +93,13 @@ def test_rc_030_versions_are_kept_until_asked(locked: Checkout, mirror: Mirror) 
     assert "moved uvicorn 0.54.0 -> 0.60" in locked.run("lock", "--upgrade")
 
 
-def test_rc_030_systems(checkout: Checkout) -> None:
+def test_rc_030_systems(locked: Checkout) -> None:
     """--system adds a system to the lock, and locking again keeps it."""
-    checkout.run("lock", "--system", "aarch64-linux", "--system", "x86_64-linux")
-    assert parse_lock(checkout.lock).systems == ("aarch64-linux", "x86_64-linux")
-    checkout.run("lock")
-    assert set(parse_lock(checkout.lock).debian) == {"amd64", "arm64"}
+    assert parse_lock(locked.lock).systems == ("x86_64-linux",)
+    locked.run("lock", "--system", "aarch64-linux", "--system", "x86_64-linux")
+    assert parse_lock(locked.lock).systems == ("aarch64-linux", "x86_64-linux")
+    locked.run("lock")
+    assert set(parse_lock(locked.lock).debian) == {"amd64", "arm64"}
 
 
 def test_rc_030_other_inputs(locked: Checkout) -> None:

@@ -5,9 +5,9 @@ Column H.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
-from harness.box import Box
 from harness.container import DockerBox
 from harness.pool import Pool
 from harness.process import ProcessBox
@@ -23,32 +23,28 @@ ABSENT = [
 BY_TIMING = {"WaitingForProgram", "BootPhaseSlow", "ReadinessChanged"}
 
 
-def order(box: Box) -> list[tuple[str, str]]:
+def order(events: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
     """Names of the boot events up to the seal, with the phase of those that have one. Stage B runs
     beside the seal's first steps, hence separately."""
-    events = [event for event in box.events() if event["event"] not in BY_TIMING]
+    events = [event for event in events if event["event"] not in BY_TIMING]
     rows = [(event["event"], str(event.get("phase", ""))) for event in events]
     rows = rows[: rows.index(("BootstrapCompleted", "")) + 1]
     beside = [row for row in rows if row[1].startswith("B")]
     return [row for row in rows if row not in beside] + beside
 
 
-def test_rc_034_same_events(
-    docker_box: Callable[..., DockerBox], process_box: Callable[..., ProcessBox]
-) -> None:
-    """Same events, same order, on both."""
-    container = docker_box()
-    container.start()
-    container.wait_ready()
-    expected = order(container)
-    assert container.get("/health").json["protections_absent"] == []
+def test_rc_034_a_container_lacks_nothing(running_docker: DockerBox) -> None:
+    """Its `/health` lists no absent protection."""
+    assert running_docker.get("/health").json["protections_absent"] == []
+
+
+def test_rc_034_same_events(running_process: ProcessBox, pool: Pool) -> None:
+    """Same events, same order, on both: in the boots of the boxes that tests share."""
+    expected = order(pool.start_events("docker"))
     assert {"PostureChecked", "SupervisorStarting", "BootstrapCompleted"} <= {
         name for name, _ in expected
     }
-    host = process_box()
-    host.start()
-    host.wait_ready()
-    assert order(host) == expected
+    assert order(pool.start_events("process")) == expected
 
 
 def test_rc_034_absent_protections_are_listed(

@@ -35,6 +35,8 @@ enabled = true
 base_url = "http://127.0.0.1:{_PORT}"
 env_var = "{_KEY}"
 """
+# Floods end at a limit whatever its size, and none of them writes gigabytes.
+_LIMITS: Final = 'limits = { memory = "256MiB" }\n'
 # The image has nothing of support: the sources of the server are the program's argument.
 _SOURCES: Final = tuple(
     f"support.{name}"
@@ -72,7 +74,7 @@ class Held:
 def options(profile: str) -> dict[str, Any]:
     """Of a box under that system call list: `ours`, or the engine's own (`engine`)."""
     edits: Mapping[str, Callable[[str], str] | None] = {"ours": None, "engine": _without_ours}
-    providers = MANIFEST + _PROVIDERS
+    providers = MANIFEST + _LIMITS + _PROVIDERS
     return {"manifest": providers, "alter": lambda plan: plan, "secrets": {_KEY: "operator-key-0123456789"}, "edit": edits[profile]}  # fmt: skip
 
 

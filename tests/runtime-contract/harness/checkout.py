@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -18,9 +17,9 @@ _PYPROJECT = """\
 name = "agentbox"
 dependencies = {runtime}
 [project.optional-dependencies]
-host = {host}
-mcp = {host}
-test = {test}
+host = {few}
+mcp = {few}
+test = {few}
 """
 
 
@@ -29,8 +28,10 @@ class Checkout:
 
     def __init__(self, folder: Path, mirror: Mirror) -> None:
         self.folder, self.source = folder, folder / "checkout"
-        for name in ("agentbox", "config", "schema"):  # with the compiled modules: they stay valid
-            shutil.copytree(_REPOSITORY / name, self.source / name)
+        self.source.mkdir()
+        copied = [str(_REPOSITORY / name) for name in ("agentbox", "config", "schema")]
+        # With the compiled modules: they stay valid.
+        subprocess.run(["cp", "--archive", *copied, str(self.source)], check=True)
         for feature in (self.source / "config/features").iterdir():
             if feature.name not in ("core.toml", "build.toml"):
                 feature.unlink()
@@ -42,6 +43,10 @@ class Checkout:
     @property
     def lock(self) -> Path:
         return self.source / "agentbox.lock"
+
+    def requirement_files(self) -> list[Path]:
+        """What `lock` writes beside the lock, for pip."""
+        return sorted(self.source.glob("requirements.*"))
 
     @property
     def cache(self) -> Path:
@@ -61,9 +66,7 @@ class Checkout:
         (features / "build.toml").write_text(
             _CORE.format(debian=json.dumps(build)) + f"pypi = {json.dumps(pypi)}\n"
         )
-        project = _PYPROJECT.format(
-            runtime=json.dumps(runtime), host=json.dumps(runtime[:1]), test=json.dumps(pypi[:1])
-        )
+        project = _PYPROJECT.format(runtime=json.dumps(runtime), few=json.dumps(pypi[:1]))
         (self.source / "pyproject.toml").write_text(project)
 
     def use(self, url: str | None) -> None:

@@ -21,6 +21,7 @@ class Pool:
         self._made = 0
         self._box: Box | None = None
         self._shared = ""
+        self._starts: dict[str, list[dict[str, Any]]] = {}
 
     def fresh(self, engine: str, **options: Any) -> Box:
         """A box that is not started yet."""
@@ -35,8 +36,16 @@ class Pool:
             box.start()
             box.wait_ready()
             self._shared = engine
+            box.event("BootstrapCompleted")  # its log may be a moment behind
+            self._starts[engine] = box.events()
         assert self._box is not None
         return self._box
+
+    def start_events(self, engine: str) -> list[dict[str, Any]]:
+        """What the shared box of this engine had reported when it was ready."""
+        if engine not in self._starts:
+            self.shared(engine)
+        return self._starts[engine]
 
     def clear(self) -> None:
         """Removes the present box, if any."""
