@@ -7,17 +7,16 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from harness.checkout import Checkout, unlocked
+from harness.locked_once import LockedOnce
 from harness.mirror import Deb, Mirror, Wheel
-from harness.mirrored_packages import DEBS, WHEELS, relock_bytes, serving
+from harness.mirrored_packages import DEBS, WHEELS, serving
 
 from agentbox.host.packages.store.nix_store import flat_path
 from agentbox.plan.lockfile.reader import parse_lock
-from agentbox.plan.lockfile.writer import serialize_lock
 
 
 @pytest.fixture
@@ -31,31 +30,18 @@ def checkout(tmp_path: Path, mirror: Mirror) -> Checkout:
     return unlocked(tmp_path, mirror)
 
 
-@dataclass(frozen=True)
-class First:
-    """What `lock` wrote and printed for such a checkout, and the mirror's folder."""
-
-    checkout: Checkout
-    said: str
-    mirror: Path
-
-
 @pytest.fixture(scope="module")
-def first(tmp_path_factory: pytest.TempPathFactory) -> First:
+def first(tmp_path_factory: pytest.TempPathFactory) -> LockedOnce:
     """Ten runs of pip, so that each test does not lock again."""
     folder = tmp_path_factory.mktemp("first")
     with serving(folder) as mirror:
-        made = unlocked(folder, mirror)
-        return First(made, made.run("lock"), mirror.folder)
+        return LockedOnce.of(unlocked(folder, mirror), mirror)
 
 
 @pytest.fixture
-def locked(checkout: Checkout, mirror: Mirror, first: First) -> Checkout:
+def locked(checkout: Checkout, mirror: Mirror, first: LockedOnce) -> Checkout:
     """With the files that `lock` writes."""
-    lock = relock_bytes(parse_lock(first.checkout.lock), first.mirror, mirror.folder)
-    checkout.lock.write_bytes(serialize_lock(lock))
-    for path in first.checkout.requirement_files():
-        shutil.copy2(path, checkout.source)
+    first.give(checkout, mirror)
     return checkout
 
 
@@ -64,7 +50,7 @@ def moved_mirror(mirror: Mirror) -> None:
     mirror.publish_debs([Deb("git", "1:2.47.3-1", depends="libc6, perl"), *DEBS[1:]])
 
 
-def test_rc_030_lock_holds_the_closure(first: First) -> None:
+def test_rc_030_lock_holds_the_closure(first: LockedOnce) -> None:
     """`lock` writes the closure of both sources with the requesters, under the target's markers,
     and no host name; and what the command line requires, for pip."""
     checkout, lock = first.checkout, parse_lock(first.checkout.lock)
