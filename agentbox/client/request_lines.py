@@ -353,6 +353,7 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
         ),
         RequestLine("list_tokens", "GET", "/v1/tokens", (), False, "list_tokens", True),
         RequestLine("create_token", "POST", "/v1/tokens", (), False, "create", False),
+        RequestLine("enable_token", "POST", "/v1/tokens/{id}/enable", (), False, "enable", False),
         RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),
         RequestLine("revoke_own_token", "DELETE", "/v1/token", (), False, "revoke_self", False),
         RequestLine("create_backup", "POST", "/v1/backups", (), False, "create", False),

@@ -28,7 +28,7 @@ def no_room(snapshot: str, needed: int, free: int) -> AgentboxError:
 
 
 @contextmanager
-def disk_errors(snapshot: str, *, stopped: bool = False) -> Iterator[None]:
+def disk_errors(doing: str, *, stopped: bool = False) -> Iterator[None]:
     """Turns an OSError of the new volumes into an AgentboxError (exit 3). `stopped`: the box does
     not run any more.
     """
@@ -38,7 +38,7 @@ def disk_errors(snapshot: str, *, stopped: bool = False) -> Iterator[None]:
     except OSError as error:
         why = "the disk is full" if error.errno in _NO_ROOM else error.strerror or str(error)
         raise AgentboxError(
-            f"cannot restore {snapshot}: {why}",
+            f"cannot {doing}: {why}",
             f"{touched}Free room or repair the disk of its volumes.",
             exit_code=ExitCode.PREREQUISITE,
         ) from error

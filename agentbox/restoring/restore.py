@@ -12,6 +12,7 @@ import apsw
 
 from agentbox.backup.repository import OpenedMember
 from agentbox.contracts.backups import CUT_FILE, Cut, SnapshotMember
+from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import Record, record
 from agentbox.core.slot_errors import AdapterError, ValidationError
@@ -68,9 +69,9 @@ def make_state(
     for a damaged snapshot or one of a newer release, 3 for too little room.
     """
     snapshot = options.snapshot
-    with disk_errors(snapshot):
+    with disk_errors(f"restore {snapshot}"):
         roots = volume_roots(paths)
-        _require_empty(snapshot, roots)
+        require_empty(f"restore {snapshot}", roots)
         expected, room = None, _free(roots) - SPARE_BYTES
         if options.members is not None:
             expected = {member.path: member for member in options.members}
@@ -95,7 +96,7 @@ def make_state(
             no_return.forget_identity(paths)
         epoch = journal.next_epoch(cut)
         journal.continue_as_fork(paths, options.box, cut, epoch)
-        _sync(*roots.values())
+        sync(*roots.values())
     return RestoredState(
         snapshot=snapshot,
         box=cut.box,
@@ -119,13 +120,13 @@ def settle(snapshot: str, paths: Paths, present_state: Path) -> str:
     not: a box with a damaged store is what a restore is for. Raises AgentboxError (exit 3).
     """
     kept = ""
-    with disk_errors(snapshot, stopped=True):
+    with disk_errors(f"restore {snapshot}", stopped=True):
         try:
             present.take_budgets(paths, present_state)
         except (apsw.Error, AdapterError) as error:
             kept = f"{present.BUDGETS} of the stopped box cannot be read: {error}"
         present.take_secrets(paths, present_state)
-        _sync(paths.state)
+        sync(paths.state)
     return kept
 
 
@@ -136,11 +137,14 @@ def _parse_cut(snapshot: str, text: bytes) -> Cut:
         raise damaged(snapshot, CUT_FILE, f"is not the record of a cut: {error}") from error
 
 
-def _require_empty(snapshot: str, roots: Mapping[str, Path]) -> None:
+def require_empty(doing: str, roots: Mapping[str, Path]) -> None:
+    """Raises AgentboxError (exit 1) if something is in one of these volumes."""
     for name, root in roots.items():
         folders = [root / slot for slot in slots()] if name == "state" else [root]
         if any(folder.is_dir() and any(folder.iterdir()) for folder in folders):
-            raise damaged(snapshot, str(root), "is not empty")
+            raise AgentboxError(
+                f"cannot {doing}: {root} is not empty", "The box was not touched. Run it again."
+            )
 
 
 def _free(roots: Mapping[str, Path]) -> int:
@@ -150,7 +154,7 @@ def _free(roots: Mapping[str, Path]) -> int:
     return min(volume.f_bavail * volume.f_frsize for volume in volumes)
 
 
-def _sync(*roots: Path) -> None:
+def sync(*roots: Path) -> None:
     """Writes everything of the volumes to the disk; of one below another, once."""
     tops = [root for root in roots if not any(other in root.parents for other in roots)]
     for directory, _folders, files in chain.from_iterable(map(os.walk, tops)):

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import re
 import secrets
-from dataclasses import fields
+from dataclasses import fields, replace
 from datetime import timedelta
 from typing import Any
 
@@ -141,16 +141,34 @@ class TokenStore:
             await self._ensure_open()
         return tuple(sorted(self._tokens.values(), key=lambda token: token.id))
 
-    async def revoke(self, name: str) -> Token:
-        """Revokes a token by its id, immediately also for concurrent calls. Raises NotFound."""
-        await self.all()
-        entry = next((pair for pair in self._tokens.items() if pair[1].id == name), None)
-        if entry is None:
-            raise NotFound("cannot revoke this token: unknown id", resource="token", id=name)
-        del self._tokens[entry[0]]
+    async def enable(self, id: str) -> tuple[Token, bool]:
+        """Lets a disabled token work again, by its id; returns it, and whether it was disabled.
+        Raises NotFound, BackendError: it stays disabled.
+        """
+        sha256, token = await self._find(id, "enable")
+        if not token.disabled:
+            return token, False
         db = await self._ensure_open()
-        await db.write(lambda db: db.execute("DELETE FROM tokens WHERE id = ?", (name,)))
-        return entry[1]
+        await db.write(lambda db: db.execute("UPDATE tokens SET disabled = 0 WHERE id = ?", (id,)))
+        if sha256 not in self._tokens:  # revoked meanwhile
+            raise _unknown("enable", id)
+        self._tokens[sha256] = enabled = replace(token, disabled=False)
+        return enabled, True
+
+    async def revoke(self, id: str) -> Token:
+        """Revokes a token by its id, immediately also for concurrent calls. Raises NotFound."""
+        sha256, token = await self._find(id, "revoke")
+        del self._tokens[sha256]
+        db = await self._ensure_open()
+        await db.write(lambda db: db.execute("DELETE FROM tokens WHERE id = ?", (id,)))
+        return token
+
+    async def _find(self, id: str, doing: str) -> tuple[bytes, Token]:
+        await self.all()
+        for sha256, token in self._tokens.items():
+            if token.id == id:
+                return sha256, token
+        raise _unknown(doing, id)
 
     async def _ensure_open(self) -> Database:
         async with self._open_lock:
@@ -162,6 +180,10 @@ class TokenStore:
                 self._tokens = dict(DamagedRows(FILE).readable_rows(rows, _parse_row))
                 self._open = True
         return self._db
+
+
+def _unknown(doing: str, id: str) -> NotFound:
+    return NotFound(f"cannot {doing} this token: unknown id", resource="token", id=id)
 
 
 def _parse_row(row: tuple[Any, ...]) -> tuple[bytes, Token]:

@@ -31,6 +31,11 @@ class BackupRecord:
         return self._time(self._data.get("attempted_at"))
 
     @property
+    def since(self) -> datetime | None:
+        """When the first backup was begun, or the schedule was first seen."""
+        return self._time(self._data.get("since")) or self.attempted_at
+
+    @property
     def succeeded_at(self) -> datetime | None:
         """When the last backup was made."""
         return self._time(self._data.get("succeeded_at"))
@@ -76,7 +81,9 @@ class BackupRecord:
 
     def attempted(self) -> None:
         """Raises OSError."""
-        self._put(attempted_at=clock.to_wire(clock.now()))
+        now = clock.to_wire(clock.now())
+        since = self.since
+        self._put(attempted_at=now, since=now if since is None else clock.to_wire(since))
 
     def succeeded(self, id: str, removed: list[str]) -> None:
         """It was verified too. Raises OSError."""

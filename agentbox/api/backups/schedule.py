@@ -8,6 +8,7 @@ import structlog
 
 from agentbox.api.backups.cron import next_after
 from agentbox.api.backups.maker import SCHEDULE, BackupMaker
+from agentbox.api.backups.record import BackupRecord
 from agentbox.api.plan_source import PlanSource
 from agentbox.core import clock
 from agentbox.core.slot_errors import AdapterError
@@ -25,6 +26,14 @@ def due_at(schedule: str, attempted_at: datetime | None, now: datetime) -> datet
     if not schedule or attempted_at is None:
         return None
     return next_after(schedule, now if attempted_at > now + _AHEAD else attempted_at)
+
+
+def overdue_seconds(schedule: str, record: BackupRecord, now: datetime) -> float:
+    """For how long there is no backup since the schedule asked for one; 0 if there is, or without a
+    schedule. Attempts that failed do not count.
+    """
+    due = due_at(schedule, record.succeeded_at or record.since, now)
+    return 0.0 if due is None else max(0.0, (now - due).total_seconds())
 
 
 async def run_schedule(

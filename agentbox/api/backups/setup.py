@@ -11,10 +11,11 @@ from agentbox.api.backups.daily import run_daily
 from agentbox.api.backups.maker import BackupMaker
 from agentbox.api.backups.program import ChildProgram, SupervisedProgram
 from agentbox.api.backups.record import BackupRecord
-from agentbox.api.backups.schedule import run_schedule
+from agentbox.api.backups.schedule import overdue_seconds, run_schedule
 from agentbox.api.backups.verification import SnapshotVerifier
 from agentbox.api.metrics.backup_metrics import BackupMetrics
 from agentbox.api.plan_source import PlanSource
+from agentbox.core import clock
 from agentbox.core.frozen import frozen
 from agentbox.core.paths import Paths
 
@@ -38,7 +39,11 @@ def make_backups(
     """`ready_once` is set when a booted box is ready for the first time; None without a boot."""
     record = BackupRecord(paths)
     succeeded_at = record.succeeded_at
-    metrics = BackupMetrics(registry, succeeded_at.timestamp() if succeeded_at else None)
+    metrics = BackupMetrics(
+        registry,
+        succeeded_at.timestamp() if succeeded_at else None,
+        lambda: overdue_seconds(plans.current.backup.schedule, record, clock.now()),
+    )
     program = ChildProgram(paths) if ready_once is None else SupervisedProgram(paths)
     maker = BackupMaker(paths, plans, slots, program, record, metrics)
     verifier = SnapshotVerifier(paths, record, metrics, slots.journal)

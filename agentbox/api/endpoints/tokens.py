@@ -20,6 +20,13 @@ class TokenHandlers:
         await self._record("token.created", created, caller)
         return created
 
+    async def enable(self, caller: Caller, id: str) -> Token:
+        """The token works from now on. One that is not disabled stays as it is."""
+        token, changed = await self._tokens.enable(id)
+        if changed:
+            await self._record("token.enabled", token, caller)
+        return token
+
     async def revoke(self, caller: Caller, id: str) -> None:
         """The token is rejected from now on."""
         await self._record("token.revoked", await self._tokens.revoke(id), caller)

@@ -1,6 +1,7 @@
 """Metrics of backups."""
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
@@ -9,9 +10,13 @@ _PAUSES: Final = (0.005, 0.01, 0.02, 0.05, 0.1, 0.15, 0.3, 0.6)  # seconds
 
 
 class BackupMetrics:
-    """The age is that of the newest snapshot that this box made; absent until there is one."""
+    """The age is that of the newest snapshot that this box made; absent until there is one.
+    `overdue` says for how many seconds a scheduled backup is missing.
+    """
 
-    def __init__(self, registry: CollectorRegistry, succeeded_at: float | None) -> None:
+    def __init__(
+        self, registry: CollectorRegistry, succeeded_at: float | None, overdue: Callable[[], float]
+    ) -> None:
         self._registry = registry
         self._age: Gauge | None = None
         self._succeeded_at = succeeded_at or 0.0
@@ -35,6 +40,11 @@ class BackupMetrics:
             "Snapshots in which the last verification found a fault",
             registry=registry,
         )
+        Gauge(
+            "agentbox_backup_overdue_seconds",
+            "Time since backup.schedule asked for a backup that was not made",
+            registry=registry,
+        ).set_function(overdue)
         if succeeded_at is not None:
             self._show_age()
 

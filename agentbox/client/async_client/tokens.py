@@ -11,7 +11,7 @@ from agentbox.client.transport import decode, without_none
 
 if TYPE_CHECKING:
     from agentbox.client.async_client.request_sender import AsyncRequestSender
-    from agentbox.contracts.tokens import CreatedToken, Tokens
+    from agentbox.contracts.tokens import CreatedToken, Token, Tokens
 
 
 class AsyncTokensClient:
@@ -56,6 +56,13 @@ class AsyncTokensClient:
             },
         )
         return decode(CreatedToken, response)
+
+    async def enable(self, id: str) -> Token:
+        """Lets a token work again that a restore disabled."""
+        from agentbox.contracts.tokens import Token
+
+        response = await self._box.request("enable_token", {"id": id})
+        return decode(Token, response)
 
     async def revoke(self, id: str) -> None:
         """Revokes a token at once."""

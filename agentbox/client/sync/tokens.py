@@ -12,7 +12,7 @@ from agentbox.client.transport import decode, without_none
 
 if TYPE_CHECKING:
     from agentbox.client.sync.request_sender import RequestSender
-    from agentbox.contracts.tokens import CreatedToken, Tokens
+    from agentbox.contracts.tokens import CreatedToken, Token, Tokens
 
 
 class TokensClient:
@@ -57,6 +57,13 @@ class TokensClient:
             },
         )
         return decode(CreatedToken, response)
+
+    def enable(self, id: str) -> Token:
+        """Lets a token work again that a restore disabled."""
+        from agentbox.contracts.tokens import Token
+
+        response = self._box.request("enable_token", {"id": id})
+        return decode(Token, response)
 
     def revoke(self, id: str) -> None:
         """Revokes a token at once."""

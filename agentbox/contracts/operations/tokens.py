@@ -27,6 +27,13 @@ TOKENS = Resource(
             statuses=(201,),
         ),
         write(
+            "enable",
+            "POST /v1/tokens/{id}/enable",
+            "Lets a token work again that a restore disabled.",
+            route="enable_token",
+            scope=_ADMIN,
+        ),
+        write(
             "revoke",
             "DELETE /v1/tokens/{id}",
             "Revokes a token at once.",

@@ -4,12 +4,15 @@ know a volume. Images go with `old_images`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from typing import Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.generations.record import BAD, Generation
 from agentbox.host.generations.store import GenerationStore
-from agentbox.plan.names import BRANCHES, STATE
+from agentbox.plan.names import BACKUPS, BRANCHES, STATE, WORKSPACE
+
+VOLUMES: Final = (STATE, BRANCHES, WORKSPACE, BACKUPS)
 
 
 def prune(store: GenerationStore, keep: int, discard: Callable[[Generation], None]) -> list[int]:
@@ -46,9 +49,19 @@ def outdated(store: GenerationStore, keep: int) -> list[Generation]:
     return [row for row in rows if row.number not in kept]
 
 
-def volumes_of(rows: list[Generation]) -> set[tuple[str, str]]:
-    """The volumes of state and branches that they use, by engine."""
-    return {(row.engine, row.volume(name)) for row in rows for name in (STATE, BRANCHES)}
+def volumes_of(rows: Collection[Generation]) -> set[tuple[str, str, str]]:
+    """The volumes that they use: engine, name in the plan, name."""
+    return {(row.engine, name, row.volume(name)) for row in rows for name in VOLUMES}
+
+
+def orphaned_volumes(
+    store: GenerationStore, numbers: Collection[int]
+) -> list[tuple[str, str, str]]:
+    """The volumes that no generation uses once these are forgotten: engine, name in the plan, and
+    name."""
+    rows = store.rows()
+    gone = [row for row in rows if row.number in numbers]
+    return sorted(volumes_of(gone) - volumes_of([row for row in rows if row not in gone]))
 
 
 def require_removable(store: GenerationStore, number: int) -> Generation:

@@ -86,6 +86,18 @@ def settle(engine: Engine, shot: OneShot, snapshot: str, beside: Mapping[str, st
     return str(_answer(engine.run_once(shot, doing), doing) or "")  # null of an earlier release
 
 
+def make_fresh(
+    engine: Engine, shot: OneShot, box: str, kept: Sequence[str], beside: Mapping[str, str]
+) -> None:
+    """Lets the program make a state as before a first boot, with what is kept of the present one.
+    Raises AgentboxError.
+    """
+    keep = [word for name in kept for word in ("--keep", name)]
+    doing = f"reset {box}"
+    shot = replace(shot, arguments=("fresh", box, BESIDE, *keep), beside=beside)
+    _answer(engine.run_once(shot, doing), doing)
+
+
 def _answer(text: str, doing: str) -> Any:
     """What follows `restored`. Raises the AgentboxError that the program answered."""
     try:

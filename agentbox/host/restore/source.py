@@ -15,7 +15,7 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import Paths
 from agentbox.host.engines.command import run
 from agentbox.host.engines.locations import process_root
-from agentbox.plan.names import BACKUPS
+from agentbox.host.generations.store import GenerationStore
 
 if TYPE_CHECKING:
     from agentbox.backup.repository import OpenedMember
@@ -122,7 +122,8 @@ def repository_folder(cli: CliContext, engine: str, box: str) -> Path:
         return Path(configured)
     if engine == "process":
         return Paths(process_root(box, cli.state())).backups
-    volume = f"{box}-{configured or BACKUPS}"
+    volumes = GenerationStore(cli.state()).volumes("docker")
+    volume = f"{box}-{volumes.get(configured, configured)}"
     argv = ["docker", "volume", "inspect", "--format", "{{.Mountpoint}}", volume]
     folder = Path(run(argv, doing=f"find the volume {volume}").strip())
     try:

@@ -47,6 +47,11 @@ _BUDGET_LOW = (
     'agentbox_model_budget_cost_micros{{{box},state="left"}} / on (job, box, agent) '
     "sum by (job, box, agent) (agentbox_model_budget_cost_micros{{{box}}}) < 0.1"
 )
+_BACKUP_FAILED = (
+    "sum by (job, box, reason) (increase(agentbox_backup_failures_total{{{box}}}[15m]) > 0 or "
+    "(agentbox_backup_failures_total{{{box}}} unless "
+    "agentbox_backup_failures_total{{{box}}} offset 15m) > 0)"
+)
 ALERTS = (
     Alert(
         "AgentboxDown",
@@ -162,6 +167,22 @@ ALERTS = (
         "critical",
         "backups of {{ $labels.box }} are damaged: {{ $value }}",
         "agentbox backup list; make another, and take that file of another copy",
+    ),
+    Alert(
+        "AgentboxBackupFailed",
+        _BACKUP_FAILED,
+        "0m",
+        "critical",
+        "a backup of {{ $labels.box }} failed within 15 minutes ({{ $labels.reason }})",
+        "agentbox backup list; agentbox events search --type backup.failed",
+    ),
+    Alert(
+        "AgentboxBackupStale",
+        "agentbox_backup_overdue_seconds{{{box}}} > 3600",
+        "15m",
+        "critical",
+        "{{ $labels.box }} has had no backup for {{ $value | humanizeDuration }} since one was due",
+        "agentbox backup create; agentbox backup list",
     ),
     Alert(
         "AgentboxPostureDrift",

@@ -7,7 +7,8 @@ import pytest
 
 from agentbox.api.backups.cron import next_after
 from agentbox.api.backups.record import BackupRecord
-from agentbox.api.backups.schedule import due_at
+from agentbox.api.backups.schedule import due_at, overdue_seconds
+from agentbox.core import clock
 from agentbox.core.paths import Paths
 from agentbox.manifest.backup_types import Cron
 from agentbox.manifest.declarations.constraints import Pattern, compiled
@@ -98,3 +99,23 @@ def test_the_record_survives_and_forgets_removed_snapshots(tmp_path: Path) -> No
     assert (again.verified_at("two"), again.faults("two")) == (None, ("two.tar: is missing",))
     paths.backup_record.write_bytes(b"{half")
     assert BackupRecord(paths).attempted_at is None
+
+
+def test_a_backup_is_overdue_from_its_time_until_one_is_made(tmp_path: Path) -> None:
+    """Counted from the last good one, or from when the schedule was first seen: attempts that fail
+    do not stop the count.
+    """
+    record = BackupRecord(Paths(tmp_path))
+    Paths(tmp_path).state.mkdir(parents=True)
+    later = clock.now() + timedelta(days=3)
+    assert overdue_seconds("0 3 * * *", record, later) == 0
+    record.attempted()
+    seen = overdue_seconds("0 3 * * *", record, later)
+    assert 1.9 * 86400 < seen < 3 * 86400
+    record.attempted()
+    assert overdue_seconds("0 3 * * *", BackupRecord(Paths(tmp_path)), later) == seen
+    assert overdue_seconds("", record, later) == 0
+    record.succeeded("s1", [])
+    made = record.succeeded_at
+    assert made is not None
+    assert overdue_seconds("0 3 * * *", record, made) == 0

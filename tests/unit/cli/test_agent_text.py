@@ -19,7 +19,7 @@ from agentbox.host.cli.output import Output
 # the log view. NONE: nothing that an agent can set (operator names, numbers, files of the checkout).
 TEXT, BYTES, NONE = "text", "bytes", "none"
 COMMANDS = {
-    "up": TEXT, "down": NONE, "uninstall": NONE, "restart": NONE, "restore": TEXT, "status": TEXT, "health": TEXT, "logs": BYTES, "shell": NONE,
+    "up": TEXT, "down": NONE, "uninstall": NONE, "restart": NONE, "restore": TEXT, "reset": TEXT, "status": TEXT, "health": TEXT, "logs": BYTES, "shell": NONE,
     "run": BYTES,
     "agent list": TEXT, "agent show": TEXT, "agent spawn": TEXT, "agent stop": TEXT, "agent logs": BYTES, "agent attach": BYTES,
     "agent revoke": TEXT, "task submit": TEXT, "task list": TEXT, "task show": TEXT, "task stop": TEXT, "task logs": BYTES,
@@ -31,7 +31,7 @@ COMMANDS = {
     "session new": NONE, "session prompt": BYTES, "session cancel": TEXT, "session list": TEXT, "session show": TEXT,
     "session attach": BYTES, "session answer": TEXT, "session transcript": TEXT, "session suspend": TEXT, "session resume": TEXT, "session close": TEXT,
     "acp config": NONE, "mcp config": NONE, "mcp list": TEXT, "mcp show": TEXT, "mcp test": TEXT, "mcp pin": TEXT, "mcp restart": TEXT,
-    "token create": NONE, "token list": NONE, "token revoke": NONE,
+    "token create": NONE, "token list": NONE, "token enable": NONE, "token revoke": NONE,
     "secrets set": NONE, "secrets list": NONE, "secrets remove": NONE, "state list": TEXT, "state show": TEXT, "state prune": TEXT, "state reset": TEXT, "state adopt": TEXT,
     "backup init": NONE, "backup create": TEXT, "backup list": TEXT, "backup show": TEXT, "backup verify": TEXT, "backup prune": TEXT, "backup export": BYTES,
     "mesh status": TEXT, "mesh join": TEXT, "mesh outbox list": TEXT, "mesh outbox drop": NONE,

@@ -21,7 +21,7 @@ METHODS = {
     "verify_events": "events.verify", "spawn": "agents.spawn", "run_once": "agents.run_once", "list_agents": "agents.list",
     "get_agent": "agents.get", "stream_agent": "agents.stream", "signal_agent": "agents.signal", "terminate_agent": "agents.terminate",
     "attach_agent": "agents.attach", "revoke_grant": "agents.revoke", "submit_task": "submit_task", "list_tasks": "list_tasks", "get_task": "get_task", "task_logs": "task_logs",
-    "cancel_task": "cancel_task", "list_tokens": "tokens.list", "create_token": "tokens.create", "revoke_token": "tokens.revoke",
+    "cancel_task": "cancel_task", "list_tokens": "tokens.list", "create_token": "tokens.create", "revoke_token": "tokens.revoke", "enable_token": "tokens.enable",
     "revoke_own_token": "tokens.revoke_self",
     "show_generation": "generation.show", "release_generation": "generation.release", "try_agent": "generation.try_agent",
     "mesh_register": "mesh.register", "mesh_heartbeat": "mesh.heartbeat", "mesh_deregister": "mesh.deregister", "mesh_sessions": "mesh.list_sessions",

@@ -1,11 +1,19 @@
 """The state of a process-engine box is exchanged by renames, and an interruption is finished."""
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from agentbox.core.paths import Paths
-from agentbox.host.engines.process.volumes import mount, mounted, volume_prefix
+from agentbox.host.engines.process.box_files import link_workspace
+from agentbox.host.engines.process.volumes import (
+    discard,
+    mount,
+    mounted,
+    own_workspace,
+    volume_prefix,
+)
 
 NEW = {"state": "state-g2"}
 
@@ -103,3 +111,91 @@ def test_snapshots_are_not_moved_through_a_link(root: Path, tmp_path: Path) -> N
     with pytest.raises(NotADirectoryError, match="is a link"):
         mount(root, {})
     assert [path.name for path in elsewhere.iterdir()] == ["kept"]
+
+
+RESET = {
+    "state": "state-g2",
+    "branches": "branches-g2",
+    "workspace": "workspace-g2",
+    "backups": "backups-g2",
+}
+
+
+@pytest.fixture
+def used(root: Path) -> Path:
+    """A box with a workspace and snapshots, beside which an empty state waits."""
+    snapshots(root, "s1.json", "s1.tar.zst")
+    Paths(root).workspace.mkdir()
+    (Paths(root).workspace / "file").write_text("old")
+    return root
+
+
+def contents(root: Path) -> tuple[str, bool, bool]:
+    """Which state is mounted, and whether its snapshots and workspace are those of `used`."""
+    own = own_workspace(Paths(root).workspace)
+    workspace = own if own.exists() else Paths(root).workspace
+    return which(root), (Paths(root).backups / "s1.json").exists(), (workspace / "file").exists()
+
+
+def test_workspace_and_snapshots_go_with_their_generation(used: Path) -> None:
+    """And come back; those that stay with the box do so."""
+    mount(used, RESET)
+    assert contents(used) == ("new", False, False)
+    Paths(used).workspace.mkdir()
+    mount(used, {})
+    assert contents(used) == ("old", True, True)
+    mount(used, {**RESET, "backups": "backups"})
+    assert contents(used) == ("new", True, False)
+
+
+def test_the_workspace_beside_a_project_goes_too(used: Path, tmp_path: Path) -> None:
+    """The link to the project is left alone, and the project is."""
+    project = tmp_path / "project"
+    project.mkdir()
+    link_workspace(Paths(used).workspace, project)
+    mount(used, RESET)
+    assert contents(used) == ("new", False, False)
+    assert Paths(used).workspace.resolve() == project
+    mount(used, {})
+    assert contents(used) == ("old", True, True)
+
+
+class Killed(Exception):
+    """Stands for SIGKILL: nothing is done after it."""
+
+
+@pytest.mark.parametrize("wanted", [RESET, {}])
+@pytest.mark.parametrize("renames", range(8))
+def test_an_exchange_that_was_killed_is_finished(
+    used: Path, monkeypatch: pytest.MonkeyPatch, renames: int, wanted: dict[str, str]
+) -> None:
+    """After any number of renames, by the next one, either way; nothing is lost."""
+    done, really = 0, Path.rename
+
+    def rename(path: Path, target: Path) -> None:
+        nonlocal done
+        if done == renames:
+            raise Killed
+        done += 1
+        really(path, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Path, "rename", rename)
+        with suppress(Killed):
+            mount(used, RESET)
+    mount(used, wanted)
+    assert contents(used) == (("new", False, False) if wanted else ("old", True, True))
+    mount(used, {})
+    assert contents(used) == ("old", True, True)
+
+
+def test_volumes_that_wait_are_removed_by_name(used: Path) -> None:
+    """Those of a generation that is forgotten; what is mounted stays."""
+    mount(used, RESET)
+    discard(used, RESET)
+    assert contents(used) == ("new", False, False)
+    for name in ("state", "workspace", "backups"):
+        discard(used, {name: name})
+    assert sorted(path.name for path in (used / "volumes").iterdir() if path.is_dir()) == [
+        "state-g2"
+    ]

@@ -40,6 +40,7 @@ _BENIGN = 'agentbox_denied_total{agent="builder",class="benign",layer="reaper",r
 _ATTACK = 'agentbox_denied_total{agent="builder",class="attack",layer="reaper",rule="ptrace"}'
 _HEALTH = 'agentbox_adapter_health{slot="pods",impl="local-fs"}'
 _HEALTH_OFF = 'agentbox_adapter_health{slot="pods",impl="off"}'
+_FAILED = 'agentbox_backup_failures_total{reason="unusable"}'
 _MONEY = 'agentbox_model_budget_cost_micros{agent="builder",'
 CASES = {
     "AgentboxDown": Case({"up": "0x20"}, {"up": "1x20"}, {}, "agentbox does not answer scrapes"),
@@ -110,6 +111,14 @@ CASES = {
         {"agentbox_backup_damaged_snapshots": "2x10 0x10"},
         {},
         "backups of agentbox are damaged: 2",
+    ),
+    "AgentboxBackupFailed": Case(
+        {_FAILED: "_x17 1x3"}, {_FAILED: "1x20"}, {"reason": "unusable"},
+        "a backup of agentbox failed within 15 minutes (unusable)",
+    ),
+    "AgentboxBackupStale": Case(
+        {"agentbox_backup_overdue_seconds": "3600+60x20"}, {"agentbox_backup_overdue_seconds": "3600x20"}, {},
+        "agentbox has had no backup for 1h 19m 0s since one was due",
     ),
     "AgentboxPostureDrift": Case(
         {'agentbox_posture_drift{control="seccomp"}': "1x20"},

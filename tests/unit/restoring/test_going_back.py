@@ -12,7 +12,7 @@ import pytest
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.output import Output
-from agentbox.host.cli.stages import restore as stages
+from agentbox.host.cli.stages import new_volumes as stages
 from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.state import BoxState
 from agentbox.host.restore import new_state
@@ -52,9 +52,9 @@ class Spec:
 
 @pytest.fixture
 def switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Box, Any], None]:
-    """Runs the switch with that box; `settle` replaces the program that settles the state."""
+    """Runs the switch with that box; `settle` is what is done once it is stopped."""
 
-    def run(box: Box, settle: Callable[..., str]) -> None:
+    def run(box: Box, settle: Callable[[], None]) -> None:
         cli: Any = SimpleNamespace(
             find_record=SimpleNamespace, state=lambda: BoxState(tmp_path / "box"), out=Output()
         )
@@ -65,18 +65,17 @@ def switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Box, An
             return SimpleNamespace()
 
         monkeypatch.setattr(stages, "_start", begin)
-        monkeypatch.setattr(stages.new_state, "settle", settle)
         shot: Any = SimpleNamespace(volumes=NEW, name="box")
-        made: Any = SimpleNamespace(snapshot="s1")
         engine: Any = box
         spec: Any = Spec(OLD, SimpleNamespace(resources=SimpleNamespace(stop_seconds=1)))
-        stages._switch(cli, engine, spec, shot, made, {"state": "state"})
+        change = stages.NewVolumes(doing="restore s1", shot=shot, made=NEW, has_present=True)
+        stages.switch(cli, engine, spec, change, settle)
 
     return run
 
 
-def failing(error: BaseException) -> Callable[..., str]:
-    def settle(*_arguments: object) -> str:
+def failing(error: BaseException) -> Callable[[], None]:
+    def settle() -> None:
         raise error
 
     return settle

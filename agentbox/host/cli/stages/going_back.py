@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
+from agentbox.host.cli.stages.start import store_admin_token
 from agentbox.host.engines.base import Engine, StoredStart
 from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.registry import engine_by_name
 from agentbox.host.engines.secrets import collect_secrets
 from agentbox.host.engines.state import BoxRecord
 from agentbox.host.generations.record import Generation
-from agentbox.host.generations.store import FILES, GenerationStore
+from agentbox.host.generations.store import FILES, PLAN, GenerationStore
 from agentbox.host.generations.stores import BoxStores
 
 
@@ -41,6 +43,16 @@ def start_again(cli: CliContext, generation: Generation) -> BoxRecord:
             stop_seconds=resources.stop_seconds,
         )
     )
+
+
+def store_token_of(cli: CliContext, generation: Generation, record: BoxRecord) -> None:
+    """Stores the admin token of a generation that runs again: after a reset it has another one.
+    Raises AgentboxError (exit 6).
+    """
+    plan = json.loads((GenerationStore(cli.state()).folder(generation.number) / PLAN).read_bytes())
+    name = plan["api"]["token_env"]
+    secrets = collect_secrets([name], cli.manifest, cli.state().secrets_dir) if name else {}
+    store_admin_token(cli, record, secrets.get(name, ""))
 
 
 def require_startable(cli: CliContext, generation: Generation) -> None:

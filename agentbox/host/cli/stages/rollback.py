@@ -8,7 +8,13 @@ from typing import Any, Final
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
-from agentbox.host.cli.stages.going_back import end_down, put_back, start_again, stores_of
+from agentbox.host.cli.stages.going_back import (
+    end_down,
+    put_back,
+    start_again,
+    store_token_of,
+    stores_of,
+)
 from agentbox.host.cli.stages.start import failure_reason
 from agentbox.host.engines.readiness import wait_until_ready
 from agentbox.host.engines.registry import engine_by_name
@@ -186,6 +192,7 @@ def roll_back(cli: CliContext, target: int, copies_of: int) -> Generation:
             if copies_of:
                 put_back(store, stores, copies_of)
             stores.unhold()
+            cli.state().forget_token()  # that of another state is another
             started = replace(start_again(cli, row), generation=target)
         except AgentboxError as error:
             doing = f"go back to generation {target}"
@@ -199,6 +206,8 @@ def roll_back(cli: CliContext, target: int, copies_of: int) -> Generation:
                 f"waiting {seconds:.1f} s  missing: {', '.join(missing)}"
             ),
         )
+        if result.ready:
+            store_token_of(cli, row, started)
         stage.result = f"generation {target}"
     reason = "" if result.ready else failure_reason(result)
     _record(store, current, row, asdict(started), reason)

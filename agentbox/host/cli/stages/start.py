@@ -223,7 +223,11 @@ def store_token(cli: CliContext, record: BoxRecord, spec: StartSpec) -> Path:
 
     Reads it again, because the secret may have changed. Raises AgentboxError (exit 6).
     """
-    provided = spec.secrets.get(spec.plan.api.token_env, "")
+    return store_admin_token(cli, record, spec.secrets.get(spec.plan.api.token_env, ""))
+
+
+def store_admin_token(cli: CliContext, record: BoxRecord, provided: str) -> Path:
+    """As `store_token`; `provided` is the secret that the box was started with, if any."""
     token = ("" if is_placeholder(provided) else provided) or engine_by_name(record.engine).read(
         record, str(Paths().api_key)
     ).decode()

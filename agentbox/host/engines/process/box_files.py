@@ -11,6 +11,7 @@ from pathlib import Path
 from agentbox.core.paths import CHECKOUT, Paths
 from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.process.privilege_drop import BOX_UID
+from agentbox.host.engines.process.volumes import own_workspace
 
 
 def write_box_files(paths: Paths, start: StartSpec) -> None:
@@ -64,7 +65,7 @@ def write_secrets(paths: Paths, values: Mapping[str, str]) -> None:
 
 def link_workspace(workspace: Path, project: Path | None) -> None:
     """Links to the project; the box's own workspace is kept beside it meanwhile."""
-    saved = workspace.with_name(f"{workspace.name}.own")
+    saved = own_workspace(workspace)
     if workspace.is_symlink():
         workspace.unlink()
     if project is None:

@@ -1,6 +1,7 @@
 """The state of a process-engine box by generation. What is mounted is `var/lib/agentbox` below the
 root; other volumes wait in `volumes/<name>`, each a prefix of its own with the same path in it, and
 are exchanged by renames while the box is down. Branches are below the state, so they go with it.
+Workspace and snapshots are volumes beside it: those that wait are `volumes/<name>/data`.
 """
 
 from __future__ import annotations
@@ -14,9 +15,9 @@ from pathlib import Path
 from agentbox.core.files.atomic_text import write_atomically
 from agentbox.core.paths import Paths
 from agentbox.host.engines.process.privilege_drop import BOX_UID
-from agentbox.plan.names import STATE
+from agentbox.plan.names import BACKUPS, STATE, WORKSPACE
 
-_MOUNTED = "mounted"
+_MOUNTED, _DATA = "mounted", "data"
 
 
 def volume_prefix(root: Path, volumes: Mapping[str, str]) -> Path:
@@ -47,7 +48,7 @@ def mount(root: Path, volumes: Mapping[str, str]) -> None:
     """
     wanted, state = volumes.get(STATE, STATE), Paths(root).state
     if mounted(root) == wanted and state.exists():
-        _carry_snapshots(root)
+        _mount_beside(root, volumes)
         return
     parked = Paths(root / "volumes" / wanted).state
     if mounted(root) != wanted:
@@ -61,7 +62,34 @@ def mount(root: Path, volumes: Mapping[str, str]) -> None:
     if parked.exists():
         state.parent.mkdir(parents=True, exist_ok=True)
         parked.rename(state)
+    _mount_beside(root, volumes)
+
+
+def _mount_beside(root: Path, volumes: Mapping[str, str]) -> None:
+    """Puts snapshots and workspace of the generation in place."""
     _carry_snapshots(root)
+    workspace = Paths(root).workspace
+    saved = own_workspace(workspace)
+    own = saved if workspace.is_symlink() or saved.exists() else workspace
+    for name, place in ((BACKUPS, Paths(root).backups), (WORKSPACE, own)):
+        marker = root / "volumes" / f"{_MOUNTED}-{name}"
+        present = marker.read_text().strip() if marker.exists() else name
+        wanted = volumes.get(name, name)
+        if present != wanted:
+            if place.exists():
+                aside = root / "volumes" / present / _DATA
+                aside.parent.mkdir(parents=True, exist_ok=True)
+                place.rename(aside)
+            marker.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(marker, f"{wanted}\n", 0o644)
+        if (parked := root / "volumes" / wanted / _DATA).exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            parked.rename(place)
+
+
+def own_workspace(workspace: Path) -> Path:
+    """Where the box's own workspace is while a project is linked in its place."""
+    return workspace.with_name(f"{workspace.name}.own")
 
 
 def _carry_snapshots(root: Path) -> None:
@@ -113,10 +141,13 @@ def _differ(waiting: Path, target: Path) -> bool:
 
 
 def discard(root: Path, volumes: Mapping[str, str]) -> None:
-    """Removes a volume that waits. Raises OSError."""
+    """Removes volumes that wait, by their name in the plan. Raises OSError."""
     prefix = volume_prefix(root, volumes)
-    if prefix != root and prefix.exists():
+    if STATE in volumes and prefix != root and prefix.exists():
         shutil.rmtree(prefix)
+    for name in (BACKUPS, WORKSPACE):
+        if name in volumes and (parked := root / "volumes" / volumes[name] / _DATA).exists():
+            shutil.rmtree(parked.parent)
 
 
 def volume_names(root: Path) -> list[str]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import difflib
 import json
+import sys
 from dataclasses import asdict, replace
 from typing import Any
 
 import click
 
-from agentbox.core.errors import AgentboxError
+from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
 from agentbox.host.cli.stages.going_back import discard_copies
 from agentbox.host.cli.table import print_fields, print_table
-from agentbox.host.generations.pruning import outdated, require_removable
+from agentbox.host.engines.registry import engine_by_name
+from agentbox.host.generations.pruning import orphaned_volumes, outdated, require_removable
 from agentbox.host.generations.record import Generation
 from agentbox.host.generations.store import MANIFEST, PLAN, GenerationStore
 
@@ -128,11 +130,13 @@ def pin(cli: CliContext, number: int, remove: bool) -> None:
 
 @command.command(name="prune")
 @click.argument("numbers", type=click.IntRange(min=1), nargs=-1)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask before volumes are removed.")
 @click.pass_obj
-def prune_generations(cli: CliContext, numbers: tuple[int, ...]) -> None:
+def prune_generations(cli: CliContext, numbers: tuple[int, ...], yes: bool) -> None:
     """Forget generations: those named, else those beyond upgrade.keep_generations.
 
-    Their records go, and their images with the next `up`. Volumes are kept.
+    Their records go, and their images with the next `up`. Volumes that no other generation uses,
+    as a restore or a reset leaves them, go only with a generation that is named.
     """
     model = cli.load_manifest().usable
     with cli.state().exclusive_lock():
@@ -142,13 +146,32 @@ def prune_generations(cli: CliContext, numbers: tuple[int, ...]) -> None:
         rows = [store.get(number) for number in numbers] or outdated(
             store, model.upgrade.keep_generations
         )
+        orphans = orphaned_volumes(store, [row.number for row in rows])
+        names = [name for _engine, _plan_name, name in orphans]
+        if names and not yes:
+            _confirm(cli, numbers, names)
+        for engine, plan_name, name in orphans:
+            engine_by_name(engine).discard_volumes(model.meta.name, cli.state(), {plan_name: name})
         for row in rows:
             if row.copies:
                 discard_copies(cli, row)
             store.remove(row.number)
         removed = [row.number for row in rows]
-    cli.out.document({"removed": removed})
-    cli.out.line(f"removed {pluralize(len(removed), 'generation')}")
+    cli.out.document({"removed": removed, "volumes_removed": names})
+    volumes = f", and the volumes {', '.join(names)}" if names else ""
+    cli.out.line(f"removed {pluralize(len(removed), 'generation')}{volumes}")
+
+
+def _confirm(cli: CliContext, numbers: tuple[int, ...], volumes: list[str]) -> None:
+    which = " and ".join(map(str, numbers))
+    data = f"the data in {', '.join(volumes)}"
+    asked = f"Remove generation {which} with {data}?"
+    if not (sys.stdin.isatty() and click.confirm(asked, default=False, err=True)):
+        raise AgentboxError(
+            f"cannot remove generation {which}: not confirmed; {data} would go with it",
+            "Give --yes.",
+            exit_code=ExitCode.USAGE,
+        )
 
 
 def _fields(row: Generation, current: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import re
 
 import click
 
+from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -103,6 +104,43 @@ def list_(cli: CliContext) -> None:
             f"{item['id']}  {item['name']}  {item['expires_at'] or 'never'}  "
             f"{' '.join(item['scopes'])}{'  disabled' if item['disabled'] else ''}"
         )
+
+
+@command.command()
+@click.argument("token", metavar="NAME|ID")
+@click.pass_obj
+def enable(cli: CliContext, token: str) -> None:
+    """Let a token work again that a restore disabled.
+
+    It may have been revoked after the snapshot was made: look at `agentbox token list` first.
+    """
+    with cli.client() as client:
+        found = [
+            item
+            for item in client.call("list_tokens")["items"]
+            if token == item["id"] or (token == item["name"] and item["disabled"])
+        ]
+        if len(found) != 1:
+            raise _not_one(token, [item["id"] for item in found])
+        enabled = client.call("enable_token", {"id": found[0]["id"]})
+    cli.out.document(enabled)
+    cli.out.line(
+        f"{enabled['name']} works, expires {enabled['expires_at'] or 'never'}: {enabled['id']}"
+    )
+
+
+def _not_one(name: str, ids: list[str]) -> AgentboxError:
+    if ids:
+        return AgentboxError(
+            f"cannot enable {name}: {len(ids)} disabled tokens have that name",
+            f"Give the id of one: {', '.join(ids)}.",
+            exit_code=ExitCode.USAGE,
+        )
+    return AgentboxError(
+        f"cannot enable {name}: no disabled token has that name",
+        "`agentbox token list` shows names, ids, and which tokens are disabled.",
+        exit_code=ExitCode.USAGE,
+    )
 
 
 @command.command()

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages import start
+from agentbox.host.cli.stages.first_backup import backups_are_set_up, make_backup
 from agentbox.host.cli.stages.going_back import stores_of
 from agentbox.host.cli.stages.preparation import prepare_start
 from agentbox.host.cli.stages.trial_end import finish_trial
@@ -24,8 +24,6 @@ from agentbox.host.generations.store import GenerationStore
 if TYPE_CHECKING:
     from agentbox.host.engines.base import Engine, StartSpec
     from agentbox.host.engines.state import BoxRecord
-
-_POLL_SECONDS: Final = 0.25
 
 
 @click.command(name="upgrade")
@@ -138,27 +136,12 @@ def _make_backup(cli: CliContext) -> str:
     """The pre-upgrade backup; "" with a note where backups are not set up. Raises AgentboxError:
     nothing has changed then.
     """
-    from agentbox.host.cli.commands.data.backup_sources import create_backup
-
-    model = cli.load_manifest().usable
-    if not model.upgrade.backup:
+    if not cli.load_manifest().usable.upgrade.backup:
         return ""
-    if model.backup.encrypt == "age" and not model.backup.recipients:
+    if not backups_are_set_up(cli):
         cli.out.note("no backup before this upgrade: none is set up (agentbox backup init)")
         return ""
-    with cli.out.stage("backup") as stage, cli.client() as client:
-        backup = create_backup(client, "pre-upgrade")
-        while backup.state not in ("created", "failed"):
-            time.sleep(_POLL_SECONDS)
-            backup = client.backups.get(backup.id)
-        if backup.state == "failed":
-            raise AgentboxError(
-                f"cannot make the backup before the upgrade: {backup.reason}",
-                "Fix that, or leave the backup out: agentbox upgrade --no-backup.",
-                exit_code=ExitCode.PREREQUISITE,
-            )
-        stage.result = backup.id
-    return backup.id
+    return make_backup(cli, "upgrade")
 
 
 def may_return(cli: CliContext, reason: str, *, yes: bool) -> bool:

@@ -1,0 +1,143 @@
+"""A box that is reset, by a command that is killed, and whole; and back. One box of the process
+engine.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from desk import Desk
+
+from agentbox.backup.archive.keys import new_identity
+from agentbox.core.paths import CHECKOUT
+from agentbox.host.engines.state import BoxState
+
+UP = ("--engine", "process")
+KILLER = CHECKOUT / "tests/support/killed_after.py"
+ENGINES = "agentbox.host.engines"
+POINTS = {
+    "the new state was made": "agentbox.host.restore.new_state:make_fresh",
+    "the box was stopped": f"{ENGINES}.process.process:ProcessEngine.stop",
+    "the generation was noted": f"{ENGINES}.reconcile:begin",
+    "the volumes were exchanged": f"{ENGINES}.process.process:mount",
+    "the box was started": f"{ENGINES}.process.process:ProcessEngine.start",
+    "the start was noted": f"{ENGINES}.reconcile:started",
+}
+
+
+@pytest.fixture(scope="module")
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """A box with a bead, a file in its workspace, and backups that are set up."""
+    made = Desk(tmp_path_factory.mktemp("reset"), "agentbox-e2e-reset", 29210)
+    made.down()
+    made.write(f'backup.recipients = ["{new_identity()[1]}"]\n')
+    made.up(*UP)
+    assert made("bead", "create", "kept").code == 0
+    (workspace(made) / "file").write_text("mine")
+    yield made
+    made.down()
+
+
+def root(box: Desk) -> Path:
+    return Path(BoxState(box.state).running_record().root)
+
+
+def workspace(box: Desk) -> Path:
+    return root(box) / "workspace"
+
+
+def titles(box: Desk) -> list[str]:
+    """Without the epic that the box itself makes for tasks."""
+    found = (bead["title"] for bead in box("--json", "bead", "list").json)
+    return sorted(title for title in found if title != "tasks")
+
+
+def current(box: Desk) -> int:
+    number: int = box("--json", "generations").json["current"]
+    return number
+
+
+def is_fresh(box: Desk) -> bool:
+    """True for a new box, False for the old one; nothing in between."""
+    found = titles(box)
+    assert "kept" in found or not found
+    assert (workspace(box) / "file").exists() == bool(found)
+    return not found
+
+
+@pytest.mark.sampled(6, family="killed resets")
+@pytest.mark.parametrize("point", POINTS)
+def test_a_killed_reset_leaves_one_box(box: Desk, point: str) -> None:
+    """SIGKILL once that is done: `up` starts the old box or the new one, whole; `rollback` brings
+    the old one back.
+    """
+    before = current(box)
+    words = ("--manifest", str(box.manifest), "reset", "--yes", "--no-backup")
+    killed = subprocess.run(
+        [sys.executable, str(KILLER), POINTS[point], *words],
+        cwd=CHECKOUT, env=box.environ(), capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+    assert killed.returncode == -9, killed.stderr
+    box.up(*UP)
+    assert box.status()["state"] == "ready"
+    assert is_fresh(box) == (current(box) != before)
+    if current(box) != before:
+        assert box("rollback", timeout=200).code == 0
+    assert not is_fresh(box)
+    assert box("bead", "create", f"after {point}").code == 0
+
+
+def test_wrong_input_changes_nothing(box: Desk) -> None:
+    """No consent, an unknown part, and a box that has no state."""
+    number = current(box)
+    assert "not confirmed" in box("reset").error()[0]
+    ran = box("reset", "--yes", "--keep", "identities,beads")
+    assert ran.code == 2
+    assert "cannot keep 'beads'" in ran.error()[0]
+    assert "identities, secrets, backups" in ran.error()[1]
+    assert current(box) == number
+
+
+def test_a_reset_box_is_as_after_its_first_boot_and_goes_back(box: Desk) -> None:
+    """With a backup first, in the volumes that wait; other tokens. After `prune` the old ones are
+    gone.
+    """
+    first, token = current(box), (box.state / "token").read_text()
+    assert box("token", "create", "reader", "--scope", "beads:read").code == 0
+    ran = box("--json", "reset", "--yes", timeout=300)
+    assert ran.code == 0, ran.err
+    made = ran.json
+    assert (made["previous"], made["kept"]) == (first, [])
+    assert is_fresh(box)
+    assert box("--json", "token", "list").json == []
+    assert box("--json", "backup", "list").json == []
+    assert (box.state / "token").read_text() != token
+    types = box("--json", "events", "tail", "-n", "1000").out
+    assert '"journal.reset"' in types
+    assert box("events", "verify").code == 0
+    back = box("rollback", timeout=200)
+    assert back.code == 0, back.err
+    assert not is_fresh(box)
+    assert (box.state / "token").read_text() == token
+    [backup] = box("--json", "backup", "list").json
+    assert (backup["id"], backup["tag"]) == (made["backup"], "pre-reset")
+    refused = box("generations", "prune", str(made["generation"]))
+    assert refused.code == 2
+    assert f"state-g{made['generation']}" in refused.error()[0]
+    assert box("generations", "prune", str(made["generation"]), "--yes").code == 0
+    waiting = [path.name for path in (root(box) / "volumes").iterdir() if path.is_dir()]
+    assert not any(name.endswith(f"-g{made['generation']}") for name in waiting)
+
+
+def test_what_is_kept_stays(box: Desk) -> None:
+    """Admin token and snapshots, where they are named."""
+    token, snapshots = (box.state / "token").read_text(), box("--json", "backup", "list").json
+    ran = box("reset", "--yes", "--no-backup", "--keep", "backups,secrets", timeout=300)
+    assert ran.code == 0, ran.err
+    assert is_fresh(box)
+    assert (box.state / "token").read_text() == token
+    assert box("--json", "backup", "list").json == snapshots
