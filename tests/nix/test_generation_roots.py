@@ -24,7 +24,11 @@ from agentbox.host.packages.store.nix_store import nix_environment
 
 def archive(file: Path) -> str:
     """Writes an image archive without layers, like no other; returns the id of the image."""
-    labels = {"org.agentbox.plan-digest": uuid4().hex, "org.agentbox.closure-digest": ""}
+    labels = {
+        "org.agentbox.plan-digest": uuid4().hex,
+        "org.agentbox.closure-digest": "",
+        "org.agentbox.test-hooks": "",
+    }
     config = {"config": {"Labels": labels}, "rootfs": {"diff_ids": []}, "history": []}
     manifest = {"config": {"digest": digest(canonical_json(config))}, "layers": []}
     blobs = [canonical_json(one) for one in (config, manifest)]

@@ -260,11 +260,6 @@ class BoxState:
         if token != self.stored_token():
             write_atomically(self.token_file, token + "\n")
 
-    def forget_token(self) -> None:
-        """The next command reads it from the box. Raises AgentboxError (exit 3)."""
-        with wrap_os_errors(f"remove {self.token_file}"):
-            self.token_file.unlink(missing_ok=True)
-
     def stored_token(self) -> str:
         """Return the token, "" if there is none or it is damaged: it can be read from the box
         again.

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Final
 from agentbox.contracts.backups import CUT_FILE
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.paths import Paths
-from agentbox.host.engines.command import run
 from agentbox.host.engines.locations import process_root
 from agentbox.host.generations.store import GenerationStore
 
@@ -22,6 +21,9 @@ if TYPE_CHECKING:
     from agentbox.contracts.backups import Snapshot
     from agentbox.host.cli.context import CliContext
 
+_ELSEWHERE: Final = (
+    "Snapshots that are elsewhere: give --repository with their folder, or the file of one."
+)
 LATEST: Final = "latest"
 _AGE, _ZSTD = b"age-encryption.org/", b"\x28\xb5\x2f\xfd"
 
@@ -124,8 +126,7 @@ def repository_folder(cli: CliContext, engine: str, box: str) -> Path:
         return Paths(process_root(box, cli.state())).backups
     volumes = GenerationStore(cli.state()).volumes("docker")
     volume = f"{box}-{volumes.get(configured, configured)}"
-    argv = ["docker", "volume", "inspect", "--format", "{{.Mountpoint}}", volume]
-    folder = Path(run(argv, doing=f"find the volume {volume}").strip())
+    folder = _mountpoint(box, volume)
     try:
         readable = folder.is_dir()
     except PermissionError:
@@ -138,6 +139,24 @@ def repository_folder(cli: CliContext, engine: str, box: str) -> Path:
             exit_code=ExitCode.PREREQUISITE,
         )
     return folder
+
+
+def _mountpoint(box: str, volume: str) -> Path:
+    from agentbox.host.engines.docker.docker_cli import docker
+    from agentbox.host.engines.docker.one_shot import volume_exists
+
+    doing = f"find the snapshots of {box}"
+    try:
+        if volume_exists(volume):
+            argv = ["volume", "inspect", "--format", "{{.Mountpoint}}", volume]
+            return Path(docker(argv, doing=doing).strip())
+    except AgentboxError as error:
+        raise AgentboxError(
+            error.message, f"{error.hint} {_ELSEWHERE}".lstrip(), exit_code=error.exit_code
+        ) from error
+    raise AgentboxError(
+        f"cannot {doing}: there is no volume {volume}", _ELSEWHERE, exit_code=ExitCode.USAGE
+    )
 
 
 @contextmanager

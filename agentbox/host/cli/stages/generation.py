@@ -9,8 +9,9 @@ from agentbox.core.errors import AgentboxError
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages.going_back import discard_copies
 from agentbox.host.engines.state import BoxRecord
+from agentbox.host.generations.image_root import keep_archive
 from agentbox.host.generations.pruning import prune
-from agentbox.host.generations.record import GOOD, TRIAL
+from agentbox.host.generations.record import GOOD, TRIAL, Generation
 from agentbox.host.generations.recording import confirm, mark_bad
 from agentbox.host.generations.store import GenerationStore
 
@@ -19,12 +20,27 @@ def confirm_start(cli: CliContext, record: BoxRecord) -> None:
     """Marks the generation of a box that is ready as good, if it was not before."""
     store = GenerationStore(cli.state())
     current = store.current()
-    if current is None or current.number != record.generation or current.verdict == GOOD:
+    if current is None or current.number != record.generation:
+        return
+    keep_image(cli, current)
+    if current.verdict == GOOD:
         return
     confirm(store, current.number, _migrations(cli))
     model = cli.load_manifest().effective
     assert model is not None
     prune(store, model.upgrade.keep_generations, partial(discard_copies, cli))
+
+
+def keep_image(cli: CliContext, generation: Generation) -> None:
+    """Makes the image of a generation outlast a collection of the Nix store. A failure is a note,
+    since the engine has the image too.
+    """
+    if generation.engine != "docker" or not generation.image_id:
+        return
+    try:
+        keep_archive(GenerationStore(cli.state()), generation)
+    except AgentboxError as error:
+        cli.out.note(error.message)
 
 
 def release_hold(cli: CliContext) -> None:

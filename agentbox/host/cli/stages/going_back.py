@@ -14,9 +14,11 @@ from agentbox.host.engines.docker.docker import DockerEngine
 from agentbox.host.engines.registry import engine_by_name
 from agentbox.host.engines.secrets import collect_secrets
 from agentbox.host.engines.state import BoxRecord
+from agentbox.host.generations.image_root import archive_of
 from agentbox.host.generations.record import Generation
 from agentbox.host.generations.store import FILES, PLAN, GenerationStore
 from agentbox.host.generations.stores import BoxStores
+from agentbox.host.uninstall.inventory import Inventory
 
 
 def start_again(cli: CliContext, generation: Generation) -> BoxRecord:
@@ -56,8 +58,9 @@ def store_token_of(cli: CliContext, generation: Generation, record: BoxRecord) -
 
 
 def require_startable(cli: CliContext, generation: Generation) -> None:
-    """Raises AgentboxError (exit 6) if the image or the files of the generation are gone, with the
-    command that makes it again.
+    """Loads the image again if the engine lost it and the Nix store has it. Raises AgentboxError
+    (exit 6) if the image or the files of the generation are gone, with the command that makes it
+    again.
     """
     store = GenerationStore(cli.state())
     engine = engine_by_name(generation.engine)
@@ -67,6 +70,9 @@ def require_startable(cli: CliContext, generation: Generation) -> None:
         missing = "it never started, or its files are gone"
     elif isinstance(engine, DockerEngine):
         image = generation.image_id or generation.image_ref
+        if not engine.has_image(image) and (archive := archive_of(store, generation)):
+            Inventory.for_this_user().add("image", image)
+            engine.load(archive)
         missing = "" if engine.has_image(image) else f"its image {image} is gone"
     elif (found := code_of(generation.python)) != generation.sources:
         missing = f"the code in {generation.python} is {'another' if found else 'gone'}"

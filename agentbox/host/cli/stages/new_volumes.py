@@ -148,7 +148,7 @@ def _forget_unstarted(cli: CliContext, engine: Engine, change: NewVolumes) -> No
 
 
 def _start(cli: CliContext, engine: Engine, spec: StartSpec) -> BoxRecord:
-    cli.state().forget_token()  # that of a fresh state is another
+    start.forget_token(cli)  # that of a fresh state is another
     with cli.out.stage("start") as stage:
         result = start.bring_up(cli, engine, spec)
         stage.result = result.summary

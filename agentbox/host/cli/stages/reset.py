@@ -28,22 +28,21 @@ class Reset:
     previous: int
 
 
-def reset(cli: CliContext, engine_name: str, kept: Collection[str], *, yes: bool) -> Reset:
+def reset(cli: CliContext, kept: Collection[str], *, yes: bool) -> Reset:
     """Resets while the holder has the lock of the box. Raises AgentboxError: the old state runs
     again then, unless the message says otherwise.
     """
-    engine, spec = prepare_change(cli, engine_name, yes=yes)
-    name = spec.plan.name
+    name = cli.load_manifest().usable.meta.name
+    current = GenerationStore(cli.state()).current()
+    if current is None:
+        raise _no_state(name)
+    engine, spec = prepare_change(cli, current.engine, yes=yes)
     own_backups = cli.load_manifest().usable.backup.folder == BACKUPS and BACKUPS not in kept
     names = (STATE, BRANCHES, WORKSPACE, *((BACKUPS,) if own_backups else ()))
     change = new_volumes(cli, engine, spec, f"reset {name}", new_state.MODULE, names)
     before = GenerationStore(cli.state()).current_of(engine.name)
     if before is None or not change.has_present:
-        raise AgentboxError(
-            f"cannot reset {name}: it has no state yet",
-            "Run ./agentbox.sh up, which starts it as at its first boot.",
-            exit_code=ExitCode.USAGE,
-        )
+        raise _no_state(name)
     discard(cli, engine, change)
     try:
         with cli.out.stage("empty state") as stage:
@@ -55,3 +54,11 @@ def reset(cli: CliContext, engine_name: str, kept: Collection[str], *, yes: bool
         raise
     record = switch(cli, engine, spec, change)
     return Reset(record, record.generation, before.number)
+
+
+def _no_state(name: str) -> AgentboxError:
+    return AgentboxError(
+        f"cannot reset {name}: it has no state yet",
+        "Run ./agentbox.sh up, which starts it as at its first boot.",
+        exit_code=ExitCode.USAGE,
+    )

@@ -15,7 +15,7 @@ from agentbox.host.cli.stages.going_back import (
     store_token_of,
     stores_of,
 )
-from agentbox.host.cli.stages.start import failure_reason
+from agentbox.host.cli.stages.start import failure_reason, forget_token
 from agentbox.host.engines.readiness import wait_until_ready
 from agentbox.host.engines.registry import engine_by_name
 from agentbox.host.generations.record import BAD, GOOD, SUPERSEDED, Generation
@@ -192,7 +192,7 @@ def roll_back(cli: CliContext, target: int, copies_of: int) -> Generation:
             if copies_of:
                 put_back(store, stores, copies_of)
             stores.unhold()
-            cli.state().forget_token()  # that of another state is another
+            forget_token(cli)  # that of another state is another
             started = replace(start_again(cli, row), generation=target)
         except AgentboxError as error:
             doing = f"go back to generation {target}"

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from agentbox.box.supervision.secrets import is_placeholder
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.core.errors import AgentboxError, ExitCode
+from agentbox.core.files.atomic_text import wrap_os_errors
 from agentbox.core.frozen import frozen
 from agentbox.core.paths import Paths, environment
 from agentbox.host.cli.context import CliContext
@@ -224,6 +225,13 @@ def store_token(cli: CliContext, record: BoxRecord, spec: StartSpec) -> Path:
     Reads it again, because the secret may have changed. Raises AgentboxError (exit 6).
     """
     return store_admin_token(cli, record, spec.secrets.get(spec.plan.api.token_env, ""))
+
+
+def forget_token(cli: CliContext) -> None:
+    """The next command reads the admin token from the box. Raises AgentboxError (exit 3)."""
+    file = cli.state().token_file
+    with wrap_os_errors(f"remove {file}"):
+        file.unlink(missing_ok=True)
 
 
 def store_admin_token(cli: CliContext, record: BoxRecord, provided: str) -> Path:

@@ -15,6 +15,7 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.frozen import frozen
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
+from agentbox.host.cli.stages.generation import keep_image
 from agentbox.host.cli.stages.going_back import discard_copies, require_startable, stores_of
 from agentbox.host.cli.stages.trial_checks import TrialFailed, check_generation
 from agentbox.host.cli.stages.trial_end import go_back, release
@@ -104,6 +105,7 @@ def upgrade(
             exit_code=ExitCode.ENGINE,
         ) from failed
     release(cli, record, new.number, migrations)
+    keep_image(cli, new)
     prune(store, table.keep_generations, partial(discard_copies, cli))
     return store.get(new.number)
 

@@ -46,7 +46,7 @@ def command(cli: CliContext, keep: str, no_backup: bool, yes: bool) -> None:
     with cli.state().exclusive_lock():
         finish_trial(cli)
         backup = "" if no_backup else _backup(cli, yes=yes)
-        done = reset(cli, "auto", kept, yes=yes)
+        done = reset(cli, kept, yes=yes)
     _report(cli, done, kept, backup)
 
 

@@ -70,6 +70,7 @@ def command(
     """
     from agentbox.host.backups.identity import read_identities
     from agentbox.host.cli.stages.restore import RestoreRequest, restore
+    from agentbox.host.generations.store import GenerationStore
     from agentbox.host.restore.source import found_source
 
     box = cli.load_manifest().usable.meta.name
@@ -87,7 +88,11 @@ def command(
             exit_code=ExitCode.USAGE,
         )
     record = cli.find_record()
-    engine = record.engine if record is not None else engine_name
+    last = GenerationStore(cli.state()).current()
+    if record is not None:
+        engine = record.engine
+    else:
+        engine = last.engine if last is not None and engine_name == "auto" else engine_name
     with found_source(cli, snapshot, engine, box, repository) as source:
         identities = read_identities(identity or None)
         _check_head(cli, source, box, into)
