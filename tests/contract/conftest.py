@@ -1,5 +1,7 @@
 """What every contract suite needs. A skip in a suite is a failure, unless the machine lacks what the test needs."""
 
+from functools import cache
+
 import pytest
 import pytest_asyncio
 from agentbox_testkit.clock import ManualClock
@@ -7,6 +9,8 @@ from postgres_server import running
 from skipping import no_other_skip
 from solid_server import running as running_solid
 from solid_store import SolidStore
+
+from agentbox.adapters.memory import embedder
 
 pytest.register_assert_rewrite("agentbox_testkit.contracts")
 
@@ -25,6 +29,14 @@ def principals() -> tuple[str, ...]:
 def full(request):
     """Whether the long form of a test runs."""
     return request.config.option.full
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _embedder_read_once():
+    """Each instance would read and hash its 16 MiB again."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(embedder, "_load", cache(embedder._load))
+        yield
 
 
 @pytest.fixture(scope="session")

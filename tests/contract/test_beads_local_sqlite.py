@@ -23,6 +23,11 @@ async def adapter(store):
 
 
 class TestLocalSqlite(BeadsContract):
+    @pytest.fixture
+    def processes(self, full):
+        """A start of each takes a fifth of a second of CPU."""
+        return 10 if full else 4
+
     async def test_C09_an_older_store_is_migrated(self, store):
         """A store without any migration opens, and works."""
         store.directory.mkdir(parents=True)

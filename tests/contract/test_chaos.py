@@ -33,6 +33,7 @@ def database():
         yield server
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("load", [BEADS, MEMORY], ids=["beads", "memory"])
 async def test_a_database_that_is_killed_loses_nothing(database, tmp_path, load):
     """PostgreSQL, ended as by a crash."""

@@ -23,6 +23,7 @@ def happened(faulty: FaultyAdapter, plan: str) -> None:
     assert min(faulty.fault_counts.values()) > 3
 
 
+@pytest.mark.sampled(3, each=("slot",))
 @pytest.mark.parametrize("plan", PLANS)
 @pytest.mark.parametrize("slot", LOCAL)
 async def test_local_classes(slot: str, plan: str, tmp_path) -> None:
@@ -38,6 +39,7 @@ async def test_local_classes(slot: str, plan: str, tmp_path) -> None:
         await store.close_all()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("plan", PLANS)
 async def test_local_process(plan: str, tmp_path) -> None:
     """The same of processes."""

@@ -43,8 +43,9 @@ def test_followed_word_for_word(copy: Path) -> None:
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
     counts = re.findall(r"^(?:(\d+) failed, )?(\d+) passed", done.stdout, re.MULTILINE)
-    (_, first), (failed, rest), (_, again), *_tables = counts
-    assert int(first) == int(failed) + int(rest) == int(again) > 50
+    (_, first), (failed, _), (_, again), *_tables = counts
+    assert int(first) == int(again) > 50
+    assert int(failed) > 0
     assert "test_P04_no_update_is_lost" in done.stdout
     assert (copy / "onefile.toml").exists()
 

@@ -138,9 +138,9 @@ class TestExternalPg(MemoryContract):
             await store.make().open(Deadline.after(10))
 
     async def test_M14_the_graph_finds_what_exact_search_finds(self, store, full):
-        """recall@10 of 0.95 or more over 100 queries at 3,000 entries (10,000 with --full), and
+        """recall@10 of 0.95 or more over 100 queries at 1,500 entries (10,000 with --full), and
         with a filter that selects 1 %."""
-        entries = 10_000 if full else 3_000
+        entries = 10_000 if full else 1_500
         adapter = await store.with_options(namespace_entries=20_000, namespace_size=1 << 30).open()
         embedder = await load_embedder("static-256")
         with store.session() as db:

@@ -1,9 +1,9 @@
 """M9: `agentbox memory reembed` is one pass over all vectors that may be killed and resumed; until
 it is complete no search uses them."""
 
-import asyncio
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +13,7 @@ import apsw
 import pytest
 import pytest_asyncio
 from agentbox_testkit.local_store import LocalStore
-from memory_fill import texts
+from memory_fill import fill, texts
 from postgres_store import PostgresStore
 from support.prefix_box import make_plan
 
@@ -74,11 +74,23 @@ class Shared(PostgresStore):
         self.change(OTHER)
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+async def filled(tmp_path_factory):
+    """The prefix of a box with 500 entries in a file, which each test copies."""
+    made = Local("memory", "local-sqlite", tmp_path_factory.mktemp("filled"))
+    adapter = await made.open()
+    for n, line in enumerate(LINES):
+        await adapter.store(f"{n}", None, text=line)
+    await made.remove()
+    return made.prefix
+
+
 @pytest_asyncio.fixture(params=["local-sqlite", "external-pg"])
-async def store(request, tmp_path):
-    """A box's prefix with 500 entries, whose vectors are marked as another model's, and are zero."""
+async def store(request, filled, tmp_path):
+    """A box's prefix with 500 entries, each with its vector."""
     options = {}
     if request.param == "local-sqlite":
+        shutil.copytree(filled, tmp_path, dirs_exist_ok=True)
         made = Local("memory", "local-sqlite", tmp_path)
     else:
         made = Shared("memory", request.getfixturevalue("postgres"), tmp_path, {})
@@ -87,19 +99,16 @@ async def store(request, tmp_path):
         secret = made.cfg.paths.resolve("/run/secrets/dsn")
         secret.parent.mkdir(parents=True)
         secret.write_text(made.server.dsn())
+        adapter = await made.open()
+        await adapter.store("first", "whose model is noted")
+        await adapter.delete("first")
+        with made.session() as db:
+            await fill(db, LINES)
     plan = make_plan(
         1, (), slots={"memory": SlotPlan(use=request.param, required=False, options=options)}
     )
     made.cfg.paths.plan.parent.mkdir(parents=True)
     made.cfg.paths.plan.write_bytes(canonical_json(plan.to_json()))
-    adapter = await made.open()
-    numbers = iter(range(ENTRIES))
-
-    async def one():
-        for n in numbers:
-            await adapter.store(f"{n}", None, text=LINES[n])
-
-    await asyncio.gather(*(one() for _ in range(16)))
     yield made
     await made.remove()
 

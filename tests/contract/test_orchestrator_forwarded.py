@@ -103,6 +103,7 @@ async def relayed(served):
         await adapter.close()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "faults", [{"lose": 2}, {"lose": 1, "refuse": 1}, {"truncate": 2}, {"duplicate": 1}]
 )
@@ -182,6 +183,7 @@ async def _all_read(adapter):
     return len(adapter._client._subscriptions) == 20
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("words", "env", "why"),
     [

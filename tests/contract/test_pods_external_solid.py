@@ -47,6 +47,11 @@ class TestCommunitySolidServer(PodsContract):
         """A round of each, and each round changes one: the requests are as many as the square."""
         return 32 if full else 12
 
+    @pytest.fixture
+    def increments(self, full):
+        """Each is repeated until no other came between."""
+        return 40 if full else 12
+
     async def fill(self, store, adapter, paths):
         """As files: a thousand requests take the server half a minute."""
         for path in paths:

@@ -49,7 +49,7 @@ async def fill(
             len(text),
             0,
             0,
-            vector_text(vector),
+            vector_text(vector) if any(vector) else None,
             " ".join(fold_words(text)),
         )
         for n, (text, vector) in enumerate(zip(lines, vectors, strict=True))

@@ -27,9 +27,9 @@ class ServerClock(ManualClock):
         super().__init__(start)
         self._server = server
         self._set(
-            "CREATE TABLE IF NOT EXISTS manual_clock (ms bigint); TRUNCATE manual_clock; INSERT INTO manual_clock VALUES (0)"
+            "CREATE TABLE IF NOT EXISTS manual_clock (ms bigint); DELETE FROM manual_clock;"
+            f"INSERT INTO manual_clock VALUES ({self._milliseconds})"
         )
-        self._tell()
 
     def advance(self, seconds: float) -> None:
         super().advance(seconds)
@@ -40,7 +40,11 @@ class ServerClock(ManualClock):
         self._tell()
 
     def _tell(self) -> None:
-        self._set(f"UPDATE manual_clock SET ms = {round(self.now().timestamp() * 1000)}")
+        self._set(f"UPDATE manual_clock SET ms = {self._milliseconds}")
+
+    @property
+    def _milliseconds(self) -> int:
+        return round(self.now().timestamp() * 1000)
 
     def _set(self, sql: str) -> None:
         with psycopg.connect(self._server.dsn(), autocommit=True) as db:

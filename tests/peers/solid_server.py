@@ -16,25 +16,31 @@ from functools import cache
 from pathlib import Path
 
 import httpx
-from npm_tools import NPM
+from npm_tools import NODE, NPM
 from support.ports import free_port
 
 HERE = Path(__file__).parent / "solid"
 MODULES = HERE / "node_modules"
+_COMPILED = MODULES / "@solid/community-server/compiled.js"
+"""Its parts are modules beside this one."""
 _START_SECONDS = 90
 
 
 @cache
 def install() -> None:
-    """Installs it once for each state of the lock; runs of several suites wait for each other."""
-    stamp, lock = MODULES / ".lock", (HERE / "package-lock.json").read_text()
+    """Installs and compiles it once for each state of its sources; runs of several suites wait for each other."""
+    sources = ("package-lock.json", "config.json", "compile.js")
+    stamp, lock = MODULES / ".lock", "".join((HERE / name).read_text() for name in sources)
     with (HERE / "package-lock.json").open() as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         if stamp.exists() and stamp.read_text() == lock:
             return
-        argv = [*NPM, "ci", "--no-audit", "--no-fund", "--ignore-scripts"]
-        done = subprocess.run(argv, cwd=HERE, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        for argv in (
+            [*NPM, "ci", "--no-audit", "--no-fund", "--ignore-scripts"],
+            [NODE, "compile.js", _COMPILED],
+        ):
+            done = subprocess.run(argv, cwd=HERE, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, done.stderr
         stamp.write_text(lock)
 
 
@@ -90,8 +96,7 @@ class SolidServer:
 
     def _begun(self, port: int) -> subprocess.Popen[bytes]:
         self.files.mkdir(exist_ok=True)
-        script = MODULES / "@solid/community-server/bin/server.js"
-        argv = ["node", str(script), "-c", str(HERE / "config.json"), "-f", str(self.files), "-p", str(port), "-b", f"{self.url}/", "-l", "warn"]  # fmt: skip
+        argv = [NODE, HERE / "start.js", _COMPILED, self.files, str(port), f"{self.url}/"]
         with (self.folder / "log").open("ab") as log:
             return subprocess.Popen(
                 argv, cwd=HERE, stdin=subprocess.DEVNULL, stdout=log, stderr=log

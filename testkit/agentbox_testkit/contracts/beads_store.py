@@ -240,7 +240,7 @@ class StoreClauses:
     async def test_C08_what_was_acknowledged_survives_a_kill(self, store: Any) -> None:
         """After SIGKILL of the writing process every acknowledged bead exists."""
         async with store.worker("create-beads") as worker:
-            acknowledged = [json.loads(await worker.stdout.readline()) for _ in range(200)]
+            acknowledged = [json.loads(await worker.stdout.readline()) for _ in range(100)]
             worker.kill()
             remainder, _ = await worker.communicate()
         acknowledged += [json.loads(line) for line in remainder.split(b"\n")[:-1]]

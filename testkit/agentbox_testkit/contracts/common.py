@@ -8,7 +8,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
@@ -171,6 +171,19 @@ async def expect_error(kind: type[AdapterError], call: Any) -> AdapterError:
     with pytest.raises(kind) as error_info:
         await call
     return error_info.value
+
+
+async def not_refused(
+    kind: type[AdapterError], cases: Iterable[Any], call: Callable[[Any], Awaitable[Any]]
+) -> list[tuple[Any, Any]]:
+    """Return the cases whose call does not raise an error of that class, each with its outcome."""
+    found: list[tuple[Any, Any]] = []
+    outcome: Any
+    for case in cases:
+        (outcome,) = await asyncio.gather(call(case), return_exceptions=True)
+        if not isinstance(outcome, kind):
+            found.append((case, outcome))
+    return found
 
 
 def _files(directory: Path) -> list[str]:

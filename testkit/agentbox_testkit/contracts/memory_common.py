@@ -2,7 +2,7 @@
 
 from typing import Any
 
-SIZE, ENTRIES = 64 << 10, 600  # quotas of a namespace, in every store of this suite
+SIZE, ENTRIES = 64 << 10, 260  # quotas of a namespace, in every store of this suite
 
 
 async def search_keys(adapter: Any, query: str, **arguments: Any) -> list[str]:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from agentbox.core.slot_errors import ValidationError
-from agentbox_testkit.contracts.common import expect_error, transport
+from agentbox_testkit.contracts.common import expect_error, not_refused, transport
 from agentbox_testkit.contracts.memory_common import list_keys, search_keys
 
 TEXTS = {
@@ -16,51 +16,88 @@ TEXTS = {
     "garden": "Tulips and daffodils bloom in early spring.",
 }
 MODES = ("hybrid", "vector", "text")
+FILTERS: tuple[tuple[dict[str, Any], set[int]], ...] = (
+    ({"n": 3}, {3}),
+    ({"n": {"in": [1, 2, 99]}}, {1, 2}),
+    ({"n": {"ne": 0}}, set(range(1, 10))),
+    ({"n": {"gt": 7}}, {8, 9}),
+    ({"n": {"gte": 8, "lt": 9}}, {8}),
+    ({"n": {"lte": 0}}, {0}),
+    ({"even": True}, {0, 2, 4, 6, 8}),
+    ({"even": 1}, set()),
+    ({"name": {"gt": "n7"}}, {8, 9}),
+    ({"name": "n1' OR 1=1 --"}, set()),
+    ({"rare": {"exists": True}}, {5}),
+    ({"rare": {"exists": False}, "n": {"lt": 6, "gt": 3}}, {4}),
+    ({"rare": None}, {5}),
+    ({"n": {"gt": "0"}}, set()),
+    ({"absent": {"ne": 1}}, set(range(10))),
+    ({'a"b': 4}, {4}),
+    ({"name": {"in": ["n1", 2, True]}}, {1}),
+)
+"""Each with the numbers of the entries that satisfy it: of ten."""
+NO_FILTERS: tuple[dict[str, Any], ...] = (
+    {"a": {"like": 1}},
+    {"a": {"in": []}},
+    {"a": {"in": 1}},
+    {"a": [1]},
+    {"a": {"exists": 1}},
+    {"a": {"gt": True}},
+    {"a": {"gt": None}},
+    {"a": {"ne": {}}},
+)
+PARAPHRASES = {
+    "two people married": "wedding",
+    "relaunch an HTTP service": "server",
+    "cooking vegetables": "recipe",
+    "flowers": "garden",
+}
+"""Each with the key of the text that it means."""
+ODD_QUERIES = (
+    '"',
+    "'",
+    "a AND",
+    "OR NOT",
+    "whale*",
+    "NEAR(whale, 1)",
+    "text:whale",
+    "(whale",
+    "^whale",
+    "whale -- '; DROP TABLE entries",
+    "& | ! <->",
+    "-whale",
+    "{whale}",
+    "a:*b",
+    "\\",
+)
 
 
 class SearchClauses:
     """Which entries are found, in which order, with which scores."""
 
-    @pytest.mark.parametrize(
-        ("filter", "want"),
-        [
-            ({"n": 3}, {3}),
-            ({"n": {"in": [1, 2, 99]}}, {1, 2}),
-            ({"n": {"ne": 0}}, set(range(1, 10))),
-            ({"n": {"gt": 7}}, {8, 9}),
-            ({"n": {"gte": 8, "lt": 9}}, {8}),
-            ({"n": {"lte": 0}}, {0}),
-            ({"even": True}, {0, 2, 4, 6, 8}),
-            ({"even": 1}, set()),
-            ({"name": {"gt": "n7"}}, {8, 9}),
-            ({"name": "n1' OR 1=1 --"}, set()),
-            ({"rare": {"exists": True}}, {5}),
-            ({"rare": {"exists": False}, "n": {"lt": 6, "gt": 3}}, {4}),
-            ({"rare": None}, {5}),
-            ({"n": {"gt": "0"}}, set()),
-            ({"absent": {"ne": 1}}, set(range(10))),
-            ({'a"b': 4}, {4}),
-            ({"name": {"in": ["n1", 2, True]}}, {1}),
-        ],
-    )
-    async def test_M03_every_hit_satisfies_the_filter(
-        self, adapter: Any, filter: dict[str, Any], want: set[int]
-    ) -> None:
+    async def test_M03_every_hit_satisfies_the_filter(self, adapter: Any) -> None:
         """In each mode and in list; a boolean is not a number, a string is not a number."""
         for n in range(10):
             extra = {"rare": None} if n == 5 else {}
             meta = {"n": n, "even": n % 2 == 0, "name": f"n{n}", 'a"b': n, **extra}
             await adapter.store(f"{n}", "whale", metadata=meta)
-        for mode in MODES:
-            assert set(await search_keys(adapter, "whale", mode=mode, filter=filter)) == {
-                f"{n}" for n in want
-            }
-        assert set(await list_keys(adapter, filter=filter)) == {f"{n}" for n in want}
+        wrong = []
+        for filter, wanted in FILTERS:
+            found = {
+                mode: await search_keys(adapter, "whale", mode=mode, filter=filter)
+                for mode in MODES
+            } | {"list": await list_keys(adapter, filter=filter)}
+            wrong += [
+                (filter, how, keys)
+                for how, keys in found.items()
+                if set(keys) != {f"{n}" for n in wanted}
+            ]
+        assert wrong == []
 
     async def test_M03_a_narrow_filter_still_fills_the_page(self, adapter: Any) -> None:
-        """Of 500 entries 10 match, all of them low in the ranking."""
-        for number in range(500):
-            narrow = number >= 490
+        """Of 250 entries 10 match, all of them low in the ranking."""
+        for number in range(250):
+            narrow = number >= 240
             await adapter.store(
                 f"{number}",
                 "tulips in spring" if narrow else "restart the server",
@@ -70,46 +107,30 @@ class SearchClauses:
             keys = await search_keys(
                 adapter, "restart the server", mode=mode, filter={"narrow": True}
             )
-            assert sorted(keys) == [f"{number}" for number in range(490, 500)]
+            assert sorted(keys) == [f"{number}" for number in range(240, 250)]
 
     @transport
-    @pytest.mark.parametrize(
-        "filter",
-        [
-            {"a": {"like": 1}},
-            {"a": {"in": []}},
-            {"a": {"in": 1}},
-            {"a": [1]},
-            {"a": {"exists": 1}},
-            {"a": {"gt": True}},
-            {"a": {"gt": None}},
-            {"a": {"ne": {}}},
-        ],
-    )
-    async def test_M03_what_is_no_filter_is_refused(
-        self, adapter: Any, filter: dict[str, Any]
-    ) -> None:
+    async def test_M03_what_is_no_filter_is_refused(self, adapter: Any) -> None:
         """In search and in list."""
-        await expect_error(ValidationError, adapter.search("x", filter=filter))
-        await expect_error(ValidationError, adapter.list(filter=filter))
 
-    @pytest.mark.parametrize(
-        ("query", "key"),
-        [
-            ("two people married", "wedding"),
-            ("relaunch an HTTP service", "server"),
-            ("cooking vegetables", "recipe"),
-            ("flowers", "garden"),
-        ],
-    )
-    async def test_M06_a_paraphrase_is_found_by_vector(
-        self, adapter: Any, query: str, key: str
-    ) -> None:
+        async def search(filter: dict[str, Any]) -> Any:
+            return await adapter.search("x", filter=filter)
+
+        async def list_(filter: dict[str, Any]) -> Any:
+            return await adapter.list(filter=filter)
+
+        for call in (search, list_):
+            assert await not_refused(ValidationError, NO_FILTERS, call) == []
+
+    async def test_M06_a_paraphrase_is_found_by_vector(self, adapter: Any) -> None:
         """Without a common word, before everything unrelated."""
         for name, text in TEXTS.items():
             await adapter.store(name, text)
-        assert (await search_keys(adapter, query, mode="vector"))[0] == key
-        assert (await search_keys(adapter, query))[0] == key
+        for mode in ("vector", "hybrid"):
+            found = {
+                query: (await search_keys(adapter, query, mode=mode))[0] for query in PARAPHRASES
+            }
+            assert found == PARAPHRASES
 
     async def test_M06_a_rare_word_is_found_by_text(self, adapter: Any) -> None:
         """Alone and among others; accents and case are ignored."""
@@ -211,32 +232,13 @@ class SearchClauses:
         (hit,) = await adapter.search("reverse the tarstr", mode="vector")
         assert hit.cosine < 0.9
 
-    @pytest.mark.parametrize(
-        "query",
-        [
-            '"',
-            "'",
-            "a AND",
-            "OR NOT",
-            "whale*",
-            "NEAR(whale, 1)",
-            "text:whale",
-            "(whale",
-            "^whale",
-            "whale -- '; DROP TABLE entries",
-            "& | ! <->",
-            "-whale",
-            "{whale}",
-            "a:*b",
-            "\\",
-        ],
-    )
-    async def test_M11_a_query_is_only_words(self, adapter: Any, query: str) -> None:
+    async def test_M11_a_query_is_only_words(self, adapter: Any) -> None:
         """No operator reaches the query language: no error, and the plain word is found."""
         await adapter.store("k", "a whale; and near text")
-        for mode in MODES:
-            keys = await search_keys(adapter, query, mode=mode)
-            assert keys in ([], ["k"])
-            if "whale" in query:
-                assert keys == ["k"]
+        for query in ODD_QUERIES:
+            for mode in MODES:
+                keys = await search_keys(adapter, query, mode=mode)
+                assert keys in ([], ["k"]), (query, mode)
+                if "whale" in query:
+                    assert keys == ["k"], (query, mode)
         assert await list_keys(adapter) == ["k"]
