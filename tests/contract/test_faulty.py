@@ -66,6 +66,7 @@ async def shared(request, postgres, tmp_path):
     await made.remove()
 
 
+@pytest.mark.sampled(2)
 async def test_external_pg(shared) -> None:
     """All faults together, before classes that share one server."""
     plain = await LocalStore.open(shared)
@@ -74,6 +75,7 @@ async def test_external_pg(shared) -> None:
     happened(faulty, "all")
 
 
+@pytest.mark.sampled(2)
 async def test_external_pg_over_a_bad_line(shared, postgres) -> None:
     """Connections that are refused, cut, and whose replies are lost: a commit may have happened, and happens once."""
     plain = await LocalStore.open(shared)

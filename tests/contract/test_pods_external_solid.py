@@ -45,7 +45,7 @@ class TestCommunitySolidServer(PodsContract):
     @pytest.fixture
     def updaters(self, full):
         """A round of each, and each round changes one: the requests are as many as the square."""
-        return 32 if full else 12
+        return 32 if full else 8
 
     @pytest.fixture
     def increments(self, full):
