@@ -2,6 +2,7 @@
 snapshots were verified. Of the box, not of a snapshot.
 """
 
+import threading
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -15,10 +16,12 @@ _BY_SNAPSHOT: Final = ("verified", "read", "damaged")
 
 
 class BackupRecord:
-    """`backup.json` on the state volume; an unreadable one is begun anew. Blocks."""
+    """`backup.json` on the state volume; an unreadable one is begun anew. Blocks. Thread-safe: a
+    backup may be made while another is verified.
+    """
 
     def __init__(self, paths: Paths) -> None:
-        self._path = paths.backup_record
+        self._path, self._lock = paths.backup_record, threading.Lock()
         try:
             stored = read_json(self._path)
         except (ValueError, OSError):
@@ -71,46 +74,55 @@ class BackupRecord:
         """How many snapshots had a fault when they were verified last."""
         return len(self._rows("damaged"))
 
-    def checked(self, credit: float, ids: Collection[str]) -> None:
-        """The work of a day is done; `ids` are the snapshots that there are. Raises OSError."""
-        kept = {
-            name: {id: row for id, row in self._rows(name).items() if id in ids}
-            for name in _BY_SNAPSHOT
-        }
-        self._put(checked_at=clock.to_wire(clock.now()), credit=round(credit, 6), **kept)
+    @property
+    def known(self) -> frozenset[str]:
+        """The snapshots of which something is recorded."""
+        return frozenset(id for name in _BY_SNAPSHOT for id in self._rows(name))
+
+    def checked(self, credit: float, gone: Collection[str]) -> None:
+        """The work of a day is done; `gone` are snapshots that are no more. Raises OSError."""
+        with self._lock:
+            kept = {
+                name: {id: row for id, row in self._rows(name).items() if id not in gone}
+                for name in _BY_SNAPSHOT
+            }
+            self._put(checked_at=clock.to_wire(clock.now()), credit=round(credit, 6), **kept)
 
     def attempted(self) -> None:
         """Raises OSError."""
-        now = clock.to_wire(clock.now())
-        since = self.since
-        self._put(attempted_at=now, since=now if since is None else clock.to_wire(since))
+        with self._lock:
+            now = clock.to_wire(clock.now())
+            since = self.since
+            self._put(attempted_at=now, since=now if since is None else clock.to_wire(since))
 
     def succeeded(self, id: str, removed: list[str]) -> None:
         """It was verified too. Raises OSError."""
-        now = clock.to_wire(clock.now())
-        verified, read, damaged = (
-            {name: row for name, row in self._rows(kind).items() if name not in removed}
-            for kind in _BY_SNAPSHOT
-        )
-        self._put(
-            succeeded_at=now,
-            verified={**verified, id: now},
-            read={**read, id: now},
-            damaged=damaged,
-        )
+        with self._lock:
+            now = clock.to_wire(clock.now())
+            verified, read, damaged = (
+                {name: row for name, row in self._rows(kind).items() if name not in removed}
+                for kind in _BY_SNAPSHOT
+            )
+            self._put(
+                succeeded_at=now,
+                verified={**verified, id: now},
+                read={**read, id: now},
+                damaged=damaged,
+            )
 
     def verified(self, id: str, faults: Sequence[str]) -> None:
         """Raises OSError."""
-        now = clock.to_wire(clock.now())
-        verified, read, damaged = (
-            {name: row for name, row in self._rows(kind).items() if name != id}
-            for kind in _BY_SNAPSHOT
-        )
-        if faults:
-            damaged[id] = list(faults[:MAX_FAULTS])
-        else:
-            verified[id] = now
-        self._put(verified=verified, read={**read, id: now}, damaged=damaged)
+        with self._lock:
+            now = clock.to_wire(clock.now())
+            verified, read, damaged = (
+                {name: row for name, row in self._rows(kind).items() if name != id}
+                for kind in _BY_SNAPSHOT
+            )
+            if faults:
+                damaged[id] = list(faults[:MAX_FAULTS])
+            else:
+                verified[id] = now
+            self._put(verified=verified, read={**read, id: now}, damaged=damaged)
 
     def _rows(self, name: str) -> dict[str, Any]:
         found = self._data.get(name)

@@ -64,6 +64,7 @@ class SnapshotVerifier:
         An archive is read whole: a day that reads more than its share leaves less to the next
         ones, so that 100/percent days read everything once. Raises BackupUnusable, OSError.
         """
+        known = self.record.known  # before the list: a snapshot that is made meanwhile is not gone
         heads = await self.heads()
         total = sum(head.size for head in heads)
         credit = min(self.record.credit + percent / 100, 1.0) if total and percent else 0.0
@@ -74,8 +75,8 @@ class SnapshotVerifier:
                 break
             credit -= head.size / total
             await self.verify(head.id, principal)
-        ids = {REPOSITORY, *(head.id for head in heads)}
-        await run_in_thread(lambda: self.record.checked(credit, ids))
+        gone = known - {REPOSITORY, *(head.id for head in heads)}
+        await run_in_thread(lambda: self.record.checked(credit, gone))
         self._metrics.damaged.set(self.record.damaged_count)
 
     async def failed(self, message: str, principal: str) -> None:

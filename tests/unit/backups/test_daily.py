@@ -3,7 +3,7 @@ two verified snapshots have it, and what is restored of such a box.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -26,6 +26,7 @@ from agentbox.api.backups.setup import make_backups
 from agentbox.api.backups.verification import REPOSITORY, SnapshotVerifier
 from agentbox.api.plan_source import PlanSource
 from agentbox.backup.archive.repository import ArchiveRepository
+from agentbox.contracts.backups import Snapshot
 from agentbox.contracts.events import Event, NewEvent
 from agentbox.core import clock
 from agentbox.core.paths import Paths
@@ -161,6 +162,26 @@ async def test_a_snapshot_that_is_pruned_meanwhile_is_not_damaged(tmp_path: Path
         repository.remove("s1")
         await box.verifier.verify_share(100, BY)
         assert [row["id"] for row in await box.events("backup.verified")] == ["s1", "s2"]
+
+
+async def test_a_snapshot_that_is_made_meanwhile_stays_verified(tmp_path: Path) -> None:
+    """What is forgotten at the end of the day's work is what was gone at its beginning."""
+    async with opened(tmp_path) as box:
+        first, second = await box.back_up(), await box.back_up()
+        ArchiveRepository(Paths(tmp_path).backups, None).remove(first)
+        made: list[str] = []
+
+        async def list_and_back_up() -> Sequence[Snapshot]:
+            heads = await SnapshotVerifier.heads(box.verifier)
+            made.append(await box.back_up())
+            return heads
+
+        box.verifier.heads = list_and_back_up  # type: ignore[method-assign]
+        await box.verifier.verify_share(1, BY)
+        record = box.verifier.record
+        assert [record.verified_at(id) is not None for id in (first, second, *made)] == [
+            False, True, True,
+        ]  # fmt: skip
 
 
 async def journal_of_days(box: Box, days: int) -> None:

@@ -1,5 +1,6 @@
 """The times of a schedule, and what a schedule does after a missed run or with a wrong clock."""
 
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -119,3 +120,18 @@ def test_a_backup_is_overdue_from_its_time_until_one_is_made(tmp_path: Path) -> 
     made = record.succeeded_at
     assert made is not None
     assert overdue_seconds("0 3 * * *", record, made) == 0
+
+
+def test_threads_do_not_lose_what_another_records(tmp_path: Path) -> None:
+    """A backup is made while others are verified: each result is in the file."""
+    paths = Paths(tmp_path)
+    paths.state.mkdir(parents=True)
+    record, ids = BackupRecord(paths), [f"s{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as pool:
+        results = [pool.submit(record.verified, id, []) for id in ids]
+        results += [pool.submit(record.attempted) for _ in ids]
+    for result in results:
+        result.result()
+    again = BackupRecord(paths)
+    assert [id for id in ids if again.verified_at(id) is None] == []
+    assert again.attempted_at is not None
