@@ -35,32 +35,9 @@ _CHANGES: Final = frozenset({"copy", "restore", "hold", "unhold"})
 
 def known_migrations() -> dict[str, int]:
     """The newest migration of each store that this release has."""
-    from agentbox.adapters.beads.sqlite.schema import MIGRATIONS as BEADS
-    from agentbox.adapters.events.delivery.cursor import MIGRATIONS as DELIVERY
-    from agentbox.adapters.memory.sqlite.schema import MIGRATIONS as MEMORY
-    from agentbox.adapters.pods.local.index import MIGRATIONS as PODS
-    from agentbox.agents.registry.store import MIGRATIONS as AGENTS
-    from agentbox.api.auth.tokens import MIGRATIONS as TOKENS
-    from agentbox.gateway.llm.ledger import MIGRATIONS as BUDGETS
-    from agentbox.mcphost.store import MIGRATIONS as MCP
-    from agentbox.mesh.host.session_store import MIGRATIONS as MESH
-    from agentbox.mesh.outbox.outbox import MIGRATIONS as OUTBOX
-    from agentbox.sessions.store import MIGRATIONS as SESSIONS
+    from agentbox.api.known_stores import STORES
 
-    rows = {
-        "beads/beads.db": BEADS,
-        "events/delivery.db": DELIVERY,
-        "memory/memory.db": MEMORY,
-        "pods/index.db": PODS,
-        "orchestrator/agents.db": AGENTS,
-        "secrets/access.db": TOKENS,
-        "gateway/budgets.db": BUDGETS,
-        "mcp-host/mcp.db": MCP,
-        "mesh/sessions.db": MESH,
-        "mesh/outbox.db": OUTBOX,
-        "sessions/sessions.db": SESSIONS,
-    }
-    return {name: len(migrations) for name, migrations in rows.items()}
+    return {name: len(store.migrations) for name, store in STORES.items()}
 
 
 def read_stores(paths: Paths) -> dict[str, StoreState]:
@@ -84,10 +61,15 @@ def _read(path: Path, name: str) -> StoreState:
             connection.set_busy_timeout(2000)
             return StoreState(
                 migration=_count(connection, "migrations"),
-                rows=_count(connection, *_ROWS[name]) if name in _ROWS else None,
+                rows=rows_of(connection, name),
             )
     except apsw.Error as error:
         raise AgentboxError(f"cannot read the store {name}: {error}") from error
+
+
+def rows_of(connection: apsw.Connection, name: str) -> int | None:
+    """How many rows of a store the operator would miss; None for a store of other things."""
+    return _count(connection, *_ROWS[name]) if name in _ROWS else None
 
 
 def _count(connection: apsw.Connection, table: str, condition: str = "") -> int:

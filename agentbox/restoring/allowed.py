@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
-from agentbox.restoring.stores import STORES
+from agentbox.api.known_stores import STORES
 
 TREES: Final = ("mcp-host", "mesh", "orchestrator", "sessions", "tasks")
 """Folders below the state folder of which a cut takes every file but stores."""

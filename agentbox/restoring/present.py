@@ -7,10 +7,11 @@ from typing import Final
 
 import apsw
 
+from agentbox.api.known_stores import STORES
 from agentbox.core.paths import Paths
 from agentbox.core.storage.migrations import migrate
 from agentbox.restoring.no_return import ACCESS
-from agentbox.restoring.stores import STORES, opened
+from agentbox.restoring.stores import opened
 
 BUDGETS: Final = "gateway/budgets.db"
 _COPY: Final = "present-budgets.db"

@@ -21,7 +21,7 @@ from agentbox.restoring.allowed import slots
 from agentbox.restoring.errors import damaged, disk_errors, no_room
 from agentbox.restoring.members import unpack, volume_roots
 from agentbox.restoring.release import check_release
-from agentbox.restoring.stores import check_and_migrate, require_counts, require_stores
+from agentbox.restoring.stores import check_and_migrate, count_rows, require_counts, require_stores
 
 SPARE_BYTES = 64 << 20  # for migrations and what the box writes at its start
 
@@ -44,7 +44,9 @@ class RestoreOptions(Record):
 class RestoredState(Record):
     """`left`: members that no volume has, such as the tables of a shared database. `partial`: slots
     that were down at the cut, so that nothing of them is here. `box`: whose state it is. `stores`:
-    the last migration of each store. The other members are counts.
+    the last migration of each store; `rows`: what the operator would miss, by store; `journal_seq`
+    and `journal_hash`: the record `journal.restored`, -1 of an earlier release. The other members
+    are counts.
     """
 
     snapshot: str
@@ -60,6 +62,9 @@ class RestoredState(Record):
     left: tuple[str, ...] = ()
     partial: tuple[str, ...] = ()
     stores: Mapping[str, int] = field(default_factory=dict)
+    rows: Mapping[str, int] = field(default_factory=dict)
+    journal_seq: int = -1
+    journal_hash: str = ""
 
 
 def make_state(
@@ -95,7 +100,8 @@ def make_state(
         if options.new_identity:
             no_return.forget_identity(paths)
         epoch = journal.next_epoch(cut)
-        journal.continue_as_fork(paths, options.box, cut, epoch)
+        restored = journal.continue_as_fork(paths, options.box, cut, epoch)
+        rows = count_rows(paths)
         sync(*roots.values())
     return RestoredState(
         snapshot=snapshot,
@@ -110,6 +116,9 @@ def make_state(
         sessions_ended=sessions,
         left=unpacked.left,
         stores=stores,
+        rows=rows,
+        journal_seq=restored.seq,
+        journal_hash=restored.hash,
         partial=cut.partial,
     )
 

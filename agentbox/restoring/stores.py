@@ -1,61 +1,20 @@
-"""The SQLite stores of a box: which file has which migrations."""
+"""Checks, migrates and counts the SQLite stores of a restored state."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import apsw
 
-from agentbox.adapters.beads.sqlite import schema as beads
-from agentbox.adapters.events.delivery import cursor as delivery
-from agentbox.adapters.memory import local_sqlite as memory
-from agentbox.adapters.memory.sqlite import schema as memory_schema
-from agentbox.adapters.pods.local import index as pods
-from agentbox.agents.registry import store as agents
-from agentbox.api.auth import tokens
+from agentbox.api.known_stores import STORES, Store
+from agentbox.api.stores import rows_of
 from agentbox.contracts.backups import Cut
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import AdapterError
 from agentbox.core.storage.migrations import migrate
-from agentbox.gateway.llm import ledger
-from agentbox.mcphost import store as mcp
-from agentbox.mesh.host import session_store
-from agentbox.mesh.outbox import outbox
 from agentbox.restoring.errors import damaged
-from agentbox.sessions import store as sessions
-
-Prepare = Callable[[apsw.Connection], None]
-
-
-def _nothing(_connection: apsw.Connection) -> None:
-    """No function or extension is needed."""
-
-
-@dataclass(frozen=True, slots=True)
-class Store:
-    """`prepare` registers the SQL functions that the file's tables need."""
-
-    migrations: Sequence[str]
-    prepare: Prepare = _nothing
-
-
-STORES: Final[Mapping[str, Store]] = {
-    "beads/beads.db": Store(beads.MIGRATIONS),
-    "mesh/outbox.db": Store(outbox.MIGRATIONS),
-    "memory/memory.db": Store(memory_schema.MIGRATIONS, memory.prepare),
-    "pods/index.db": Store(pods.MIGRATIONS),
-    "events/delivery.db": Store(delivery.MIGRATIONS),
-    "orchestrator/agents.db": Store(agents.MIGRATIONS),
-    "gateway/budgets.db": Store(ledger.MIGRATIONS),
-    "secrets/access.db": Store(tokens.MIGRATIONS),
-    "mesh/sessions.db": Store(session_store.MIGRATIONS),
-    "sessions/sessions.db": Store(sessions.MIGRATIONS),
-    "mcp-host/mcp.db": Store(mcp.MIGRATIONS),
-}
-"""By path below the state folder."""
 
 _CODE: Final = "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('trigger', 'view')"
 _COUNTS: Final[Mapping[str, tuple[str, str]]] = {
@@ -151,3 +110,13 @@ def require_counts(snapshot: str, paths: Paths, cut: Cut) -> None:
             raise damaged(
                 snapshot, f"state/{name}", f"has {count} rows, and {cut.counts[slot]} at the cut"
             )
+
+
+def count_rows(paths: Paths) -> dict[str, int]:
+    """The rows of each store that the operator would miss, counted as the running box does."""
+    counts = {}
+    for name in present_stores(paths):
+        with opened(paths, name) as connection:
+            if (rows := rows_of(connection, name)) is not None:
+                counts[name] = rows
+    return counts

@@ -11,10 +11,10 @@ from support.filled_box import answers
 from support.recorded_state import ANSWERS, STATES
 
 from agentbox import __version__
+from agentbox.api.known_stores import STORES
 from agentbox.backup.archive.repository import ArchiveRepository
 from agentbox.core.paths import Paths
 from agentbox.restoring.restore import RestoreOptions, make_state
-from agentbox.restoring.stores import STORES
 
 RELEASES = sorted(path.name for path in STATES.iterdir())
 

@@ -15,6 +15,7 @@ import pytest
 from helpers import spec, until
 from support.api_box import TOKEN, ApiBox
 from support.filled_box import answers, fill
+from support.restored_box import shows_what_was_restored
 from support.staged_state import members_of, stage
 
 from agentbox.adapters.events.journal.epoch import read_epoch
@@ -108,6 +109,7 @@ def test_answers_are_equal_byte_for_byte(staged: Staged, prefix: Path) -> None:
     )  # fmt: skip
     with ApiBox(prefix) as box, box.client() as client:
         assert answers(client, staged.cut.seq) == staged.answers
+        shows_what_was_restored(box, made)
         after = client.events.read(since=staged.cut.seq, limit=1).events[0]
         assert (after.type, after.data) == (
             "journal.restored",

@@ -10,6 +10,7 @@ from support.staged_snapshots import CUT
 
 from agentbox import __version__
 from agentbox.api.backups import parts
+from agentbox.api.known_stores import STORES
 from agentbox.backup.repository import OpenedMember
 from agentbox.core.canonical import canonical_json
 from agentbox.core.errors import AgentboxError, ExitCode
@@ -18,7 +19,7 @@ from agentbox.core.storage.migrations import migrate
 from agentbox.restoring import allowed
 from agentbox.restoring.members import unpack, volume_roots
 from agentbox.restoring.restore import RestoreOptions, make_state
-from agentbox.restoring.stores import STORES, check_and_migrate
+from agentbox.restoring.stores import check_and_migrate
 
 
 def member(path: str, data: bytes = b"x") -> OpenedMember:

@@ -15,6 +15,8 @@ from agentbox.host.cli.output import Output
 from agentbox.host.cli.stages import new_volumes as stages
 from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.state import BoxState
+from agentbox.host.generations.record import Generation
+from agentbox.host.generations.store import GenerationStore
 from agentbox.host.restore import new_state
 
 OLD: dict[str, str] = {}
@@ -62,14 +64,20 @@ def switch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[Box, An
         def begin(_cli: object, _engine: object, spec: Spec) -> SimpleNamespace:
             box.state = "running"
             box.starts.append(dict(spec.volumes))
+            started = Generation(number=len(box.starts), volumes=spec.volumes)
+            GenerationStore(cli.state()).save(started, current=True)
             return SimpleNamespace()
 
+        def compare(_record: object) -> None:
+            raise AgentboxError("it does not run on the restored state: beads")
+
         monkeypatch.setattr(stages, "_start", begin)
+        monkeypatch.setattr(stages, "boot_lines", lambda _engine, _record: ["a line"])
         shot: Any = SimpleNamespace(volumes=NEW, name="box")
         engine: Any = box
         spec: Any = Spec(OLD, SimpleNamespace(resources=SimpleNamespace(stop_seconds=1)))
         change = stages.NewVolumes(doing="restore s1", shot=shot, made=NEW, has_present=True)
-        stages.switch(cli, engine, spec, change, settle)
+        stages.switch(cli, engine, spec, change, settle, compare)
 
     return run
 
@@ -111,6 +119,17 @@ def test_a_stop_that_fails_half_way_starts_the_old_state(
         switch(box, failing(AssertionError("not reached")))
     assert "The old state runs again." in caught.value.hint
     assert (box.state, box.starts) == ("running", [OLD])
+
+
+def test_a_box_on_another_state_than_the_restored_gives_way_to_the_old(
+    switch: Callable[[Box, Any], None],
+) -> None:
+    """It started and is ready, and does not have what was restored."""
+    box = Box(running=True)
+    with pytest.raises(AgentboxError, match="cannot restore s1: it does not run on") as caught:
+        switch(box, lambda *_arguments: "")
+    assert caught.value.exit_code == ExitCode.ENGINE
+    assert (box.state, box.starts) == ("running", [NEW, OLD])
 
 
 def test_a_box_that_was_stopped_stays_so(switch: Callable[[Box, Any], None]) -> None:

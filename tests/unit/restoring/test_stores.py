@@ -3,8 +3,8 @@
 import importlib
 import re
 
+from agentbox.api.known_stores import STORES
 from agentbox.core.paths import CHECKOUT
-from agentbox.restoring.stores import STORES
 
 _DEFINED = re.compile(r"^MIGRATIONS\b[^=\n]*= ", re.MULTILINE)
 _ELSEWHERE = ("postgres", "search")  # no file of a box; an index that is made again

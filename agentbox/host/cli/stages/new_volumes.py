@@ -108,9 +108,11 @@ def switch(
     spec: StartSpec,
     change: NewVolumes,
     settle: Callable[[], None] | None = None,
+    compare: Callable[[BoxRecord], None] | None = None,
 ) -> BoxRecord:
     """Stops the box, starts it on the new volumes, and goes back if it does not get ready, or if
-    anything else ends it, such as Ctrl-C. `settle` is called in between.
+    anything else ends it, such as Ctrl-C. `settle` is called in between, `compare` with
+    the box that is ready: what it raises counts as not ready.
     """
     previous = cli.find_record()
     ran = previous is not None and engine.inspect(previous).state == "running"
@@ -122,6 +124,8 @@ def switch(
         if settle is not None:
             settle()
         record = _start(cli, engine, replace(spec, volumes=change.volumes))
+        if compare is not None:
+            compare(record)
     except BaseException as error:
         if not change.has_present or not (ran or isinstance(error, AgentboxError)):
             _forget_unstarted(cli, engine, change)

@@ -17,6 +17,7 @@ from agentbox.host.cli.stages.new_volumes import (
     prepare_change,
     switch,
 )
+from agentbox.host.cli.stages.restored_checks import require_restored
 from agentbox.host.engines.engine_choice import Engine
 from agentbox.host.restore import new_state
 from agentbox.host.restore.source import Source
@@ -84,7 +85,13 @@ def restore(cli: CliContext, request: RestoreRequest) -> Restored:
                 else "budgets and secrets are those of now"
             )
 
-    record = switch(cli, engine, spec, change, settle if change.has_present else None)
+    def compare(record: BoxRecord) -> None:
+        with cli.out.stage("compare") as stage:
+            has_journal = spec.plan.slots["events"].use != "off"
+            stage.result = require_restored(cli, record, made, has_journal=has_journal)
+
+    settling = settle if change.has_present else None
+    record = switch(cli, engine, spec, change, settling, compare)
     return Restored(made, record, record.generation, kept)
 
 

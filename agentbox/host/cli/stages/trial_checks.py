@@ -61,7 +61,7 @@ def check_generation(
     try:
         with BoxClient(record.api_url, token=cli.token(record), timeout=_CLIENT_SECONDS) as client:
             state = client.generation.show()
-            _compare(client, state, noted)
+            compare_state(client, state, noted)
             failure = _try_agent(cli, client)
     except AgentboxError as error:
         raise TrialFailed(f"its test failed: {error.message}") from error
@@ -84,7 +84,7 @@ def _try_agent(cli: CliContext, client: BoxClient) -> str:
         return ""
 
 
-def _compare(client: BoxClient, state: GenerationState, noted: Mapping[str, Any]) -> None:
+def compare_state(client: BoxClient, state: GenerationState, noted: Mapping[str, Any]) -> None:
     """Raises TrialFailed if something that was there is not."""
     for name, before in noted.get("stores", {}).items():
         rows = before.get("rows")
