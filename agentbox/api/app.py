@@ -75,6 +75,7 @@ from agentbox.core.paths import Paths
 from agentbox.gateway.llm.call_sums import CallSums
 from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY, MODEL_METRICS_FILE
+from agentbox.policy.outgoing import Outgoing
 
 if TYPE_CHECKING:
     from agentbox.adapters.runtime.spans import Tracing
@@ -276,7 +277,7 @@ def _slots(
         ),
         timing=replace(timing, open=max(timing.open, 2.0)),
         secrets=lambda slot: slot_secrets(paths, plan.slots[slot].options),
-        spans=_spans(plan),
+        spans=_spans(plan, paths),
     )
 
 
@@ -290,10 +291,10 @@ def _admin_token(plan: Plan, paths: Paths) -> str:
     return token.value
 
 
-def _spans(plan: Plan) -> "Tracing | None":
+def _spans(plan: Plan, paths: Paths) -> "Tracing | None":
     """Tracing is imported only with a configured endpoint: it costs start time."""
     if not plan.observability.otlp_endpoint:
         return None
     from agentbox.api.tracing import make_spans
 
-    return make_spans(plan.observability.otlp_endpoint, plan.name)
+    return make_spans(plan.observability.otlp_endpoint, plan.name, Outgoing.read(paths))

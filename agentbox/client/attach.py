@@ -38,16 +38,17 @@ def socket_url(
 
 
 def connect_options(
-    base: str, headers: Mapping[str, str], ssl: Any, timeout: float
+    base: str, headers: Mapping[str, str], ssl: Any, timeout: float, proxy: str = ""
 ) -> dict[str, Any]:
-    """Options of both connect functions: no proxy, no compression, bounded messages."""
+    """Options of both connect functions: no proxy but the given one, no compression, bounded
+    messages."""
     tls_options = {"ssl": ssl} if ssl is not None and base.startswith("https") else {}
     return {
         "additional_headers": dict(headers),
         "open_timeout": timeout,
         "close_timeout": 1,
         "compression": None,
-        "proxy": None,
+        "proxy": proxy or None,
         "max_size": MAX_MESSAGE,
         "max_queue": 16,
         **tls_options,

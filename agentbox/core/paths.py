@@ -14,6 +14,8 @@ from agentbox.core.errors import AgentboxError, ExitCode
 PREFIX_VARIABLE = "AGENTBOX_PREFIX"
 COMMAND_VARIABLE = "AGENTBOX_COMMAND"
 CHECKOUT = Path(__file__).resolve().parents[2]
+SYSTEM_ROOTS = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt")
+"""Where the certificate authorities of a Debian and of a Fedora machine are."""
 _BOX_ROOTS = (
     "/opt/agentbox",
     "/etc/agentbox.toml",
@@ -40,6 +42,11 @@ def temporary_prefix(label: str) -> str:
     knows whose it was."""
     command = environment().get(COMMAND_VARIABLE, "").replace(":", ".")
     return f"agentbox-{label}-{command or 'unnamed'}-"
+
+
+def add_to_environment(values: Mapping[str, str]) -> None:
+    """Sets variables for programs that this command starts."""
+    os.environ.update(values)
 
 
 def pop_from_environment(name: str) -> str | None:
@@ -122,6 +129,14 @@ class Paths:
     # Secrets from the environment, moved here in phase 2 (0400 each).
     moved_secrets = _below(run, "secrets")
     mounted_secrets = _at("/run/secrets")
+    # `[network] ca_bundle`, and what phase 2 makes of it: those of the image and the operator's,
+    # and the operator's alone. Agents can read the directory.
+    mounted_authorities = _at("/run/authorities.pem")
+    authorities = _at("/run/authorities")
+    all_authorities = _below(authorities, "all.pem")
+    own_authorities = _below(authorities, "own.pem")
+    # How programs of the box reach others, with user and password of the proxy (0400).
+    outgoing = _below(run, "outgoing.json")
     state = _at("/var/lib/agentbox")
     state_secrets = _below(state, "secrets")
     # The API token, created at the first boot, mode 0600.

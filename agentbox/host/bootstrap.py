@@ -32,6 +32,8 @@ def main(checkout: Path, terminal: str) -> int:
     """
     target, log_path = checkout / ".venv", checkout / ".venv.log"
     try:
+        if reason := _adopt_authorities():
+            return _report_failure(*reason)
         with (checkout / ".venv.lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if _is_stamped(target, checkout):
@@ -41,7 +43,7 @@ def main(checkout: Path, terminal: str) -> int:
                     target, checkout, log, bar=sys.stderr.isatty() and terminal not in ("", "dumb")
                 ):
                     log.seek(0)
-                    return _report_failure(*_failure_reason(log.read(), log_path))
+                    return _report_failure(*_failure_reason(log.read(), log_path, target))
             write_stamp(target, checkout)
             log_path.unlink()
     except OSError as error:
@@ -62,20 +64,34 @@ def write_stamp(target: Path, checkout: Path) -> None:
     (target / _CHECKOUT_STAMP).write_bytes(os.fsencode(checkout) + b"\n")
 
 
+def _adopt_authorities() -> tuple[str, str] | None:
+    """Makes pip trust what `AGENTBOX_CA_BUNDLE` names; returns why that cannot be used."""
+    if not os.environ.get("AGENTBOX_CA_BUNDLE"):
+        return None
+    from agentbox.core.errors import AgentboxError
+    from agentbox.host.network.adopt import adopt_authorities
+
+    try:
+        adopt_authorities()
+    except AgentboxError as error:
+        return error.message, error.hint
+    return None
+
+
 def _report_failure(reason: str, hint: str) -> int:
     message = (
-        f"agentbox: cannot create the Python environment: {reason}\n  {hint} Then run the command "
+        f"agentbox: cannot make the Python environment: {reason}\n  {hint} Then run the command "
         "again.\n"
     )
     sys.stderr.buffer.write(os.fsencode(message))
     return _EXIT_PREREQUISITE
 
 
-def _failure_reason(output: str, log_path: Path) -> tuple[str, str]:
+def _failure_reason(output: str, log_path: Path, target: Path) -> tuple[str, str]:
     """Returns the cause of pip's failure and a hint."""
     from agentbox.host.packages.python.pip_failures import explain_failure
 
-    cause, remedy = explain_failure(output)
+    cause, remedy = explain_failure(output, str(target / "bin/python"))
     return cause, f"See {log_path} for the full output. {remedy}"
 
 

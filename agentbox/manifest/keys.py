@@ -12,6 +12,8 @@ from agentbox.manifest.declarations.specs import KeySpec, key_specs, manifest_sp
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.model import plain
 
+_OPTIONAL = "network."  # a table that most boxes have nothing in
+
 
 @cache
 def keys() -> Mapping[str, KeySpec]:
@@ -51,9 +53,9 @@ def map_paths() -> tuple[str, ...]:
 
 
 def significant_values(manifest: Manifest) -> dict[str, Any]:
-    """Effective values without keys of map entries that have their default: adding an agent changes
-    its explicit settings only. The presence of a security exception is a change, so all its keys
-    are included.
+    """Effective values without keys of map entries and of `[network]` that have their default:
+    adding an agent changes its explicit settings only, and most boxes need no proxy. The presence
+    of a security exception is a change, so all its keys are included.
     """
     values = effective_values(manifest)
     return {
@@ -62,7 +64,9 @@ def significant_values(manifest: Manifest) -> dict[str, Any]:
 
 
 def _is_insignificant(path: str, value: Any, values: Mapping[str, Any]) -> bool:
-    spec = keys()[generic_key] if (generic_key := generic_path(path)) != path else None
+    generic_key = generic_path(path)
+    is_optional = generic_key != path or path.startswith(_OPTIONAL)
+    spec = keys()[generic_key] if is_optional else None
     if spec is None or spec.required or path.startswith("security."):
         return False
     return bool(value == (values[spec.inherits] if spec.inherits else spec.default))

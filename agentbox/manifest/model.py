@@ -21,6 +21,7 @@ from agentbox.manifest.tables.limits import LimitsTable
 from agentbox.manifest.tables.mcp import McpTable
 from agentbox.manifest.tables.mesh import MeshTable
 from agentbox.manifest.tables.meta import MetaTable
+from agentbox.manifest.tables.network import NetworkTable
 from agentbox.manifest.tables.observability import ObservabilityTable
 from agentbox.manifest.tables.policies import PolicyTable
 from agentbox.manifest.tables.privacy import PrivacyTable
@@ -70,6 +71,7 @@ class Model:
     limits: LimitsTable = table(LimitsTable)
     policies: Mapping[str, PolicyTable] = entries("What agents may do, by name.")
     egress: EgressTable = table(EgressTable)
+    network: NetworkTable = table(NetworkTable)
     security: SecurityTable = table(SecurityTable)
 
 

@@ -97,6 +97,16 @@ BoxPath = Annotated[
     ),
     Pattern(f"^$|{_PATH}"),
 ]
+HostPath = Annotated[
+    str,
+    TypeInfo(
+        "host_path",
+        'An absolute, normalised path of this host; "" for none.',
+        "an absolute path",
+        '"/etc/ssl/corp.pem"',
+    ),
+    Pattern(f"^$|{_PATH}"),
+]
 RelativePath = Annotated[
     str,
     TypeInfo("relative_path", "A normalised path.", "a path beside the manifest", '"skills"'),
@@ -266,6 +276,16 @@ NetPattern = Annotated[
         '"*.example.com:443"',
     ),
     Pattern(f"^{_HOST}({_PORT})?$|{_BARE_IPV6}"),
+]
+NetHost = Annotated[
+    str,
+    TypeInfo(
+        "net_host",
+        "A host, *.host, IP or CIDR, at any port. IPv6 stands in brackets.",
+        "a host, *.host, IP or CIDR",
+        '"*.corp.example"',
+    ),
+    Pattern(f"^{_HOST}$"),
 ]
 NetTarget = Annotated[
     str,

@@ -1,7 +1,7 @@
 """manifest + features + lock + system -> Plan: a pure function of its arguments."""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any, Final, get_type_hints
 
 from agentbox import __version__
@@ -13,6 +13,7 @@ from agentbox.manifest.features.model import Feature
 from agentbox.manifest.keys import apply_class, significant_values
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.skills.corpus import select_skills, usable_skills
+from agentbox.manifest.tables.network import NetworkTable
 from agentbox.plan import backup, session_host, slots, storage
 from agentbox.plan.drift import apply_table
 from agentbox.plan.egress import destinations
@@ -35,6 +36,7 @@ from agentbox.plan.network import check_ports, control_plane_ports
 from agentbox.plan.programs import check_names, check_stop_budget, control_plane_programs
 from agentbox.plan.secrets import passed_names, secret_names
 from agentbox.plan.storage import with_log_sizes
+from agentbox.plan.tables import NetworkPlan
 from agentbox.plan.values import flatten_keys, sizes_to_bytes
 
 _MANIFEST_TABLES: Final = (
@@ -113,6 +115,7 @@ def build_plan(
         api=api,
         observability=observability,
         **_manifest_tables(tables),
+        network=_network(model.network),
         slots=slot_plans,
         programs=_programs(
             slot_plans, (*contributed.programs, *(program for program, _ in own)), resources
@@ -121,7 +124,11 @@ def build_plan(
         ports=(*control_plane_ports(api, observability, slot_plans), *contributed.ports),
         probes=contributed.probes,
         tmpfs=storage.baseline_tmpfs(model.resources),
-        volumes=(*storage.baseline_volumes(model.backup.folder), *contributed.volumes),
+        volumes=(
+            *storage.baseline_volumes(model.backup.folder),
+            *storage.authority_volumes(model.network.ca_bundle),
+            *contributed.volumes,
+        ),
         writable_roots=(),
         secrets=secret_names(values, _classes(values)),
         passwords=contributed.passwords,
@@ -153,6 +160,13 @@ def _manifest_tables(tables: Mapping[str, Any]) -> dict[str, Any]:
 
 def _classes(values: Mapping[str, Any]) -> dict[str, str]:
     return {key: apply_class(key) for key in values}
+
+
+def _network(table: NetworkTable) -> NetworkPlan | None:
+    """None if the box reaches others directly, with the authorities of its image."""
+    if table == NetworkTable():
+        return None
+    return NetworkPlan(**{item.name: getattr(table, item.name) for item in fields(table)})
 
 
 def _api(table: Mapping[str, Any]) -> ApiPlan:

@@ -54,6 +54,7 @@ def _option_value(option: str, command: Sequence[str]) -> str:
 def _urls(values: Mapping[str, Any]) -> Iterator[Destination]:
     if values.get("mesh.mode") == "client":
         yield from _url_destinations("mesh.host_url", values["mesh.host_url"])
+    yield from _url_destinations("network.proxy", values.get("network.proxy", ""))
     yield from _url_destinations(
         "observability.otlp_endpoint", values.get("observability.otlp_endpoint", "")
     )

@@ -19,6 +19,7 @@ from agentbox.plan.tables import (
     LimitsPlan,
     McpPlan,
     MeshPlan,
+    NetworkPlan,
     PolicyPlan,
     PrivacyPlan,
     ProviderPlan,
@@ -257,6 +258,7 @@ class Plan:
     providers: Mapping[str, ProviderPlan] = field(default_factory=dict)
     cost: CostPlan
     reach: EgressPlan
+    network: NetworkPlan | None = None  # None: directly, as most boxes do
     slots: Mapping[str, SlotPlan]
     programs: tuple[Program, ...]
     rulesets: Mapping[str, Ruleset] = field(default_factory=dict)  # by program of a feature
@@ -277,6 +279,8 @@ class Plan:
     def to_json(self) -> dict[str, Any]:
         """Plain data, ready for `canonical_json`."""
         data: dict[str, Any] = to_plain(self)
+        if self.network is None:
+            del data["network"]
         return data
 
     @classmethod

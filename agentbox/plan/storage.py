@@ -37,6 +37,14 @@ def baseline_volumes(backups: str) -> tuple[VolumePlan, ...]:
     )
 
 
+def authority_volumes(ca_bundle: str) -> tuple[VolumePlan, ...]:
+    """The operator's certificates, a file of the host, read-only."""
+    if not ca_bundle:
+        return ()
+    target = str(_BOX.mounted_authorities)
+    return (VolumePlan(source=ca_bundle, target=target, read_only=True),)
+
+
 def writable_roots(
     tmpfs: tuple[TmpfsPlan, ...], volumes: tuple[VolumePlan, ...]
 ) -> tuple[str, ...]:

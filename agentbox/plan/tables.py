@@ -143,6 +143,17 @@ class EgressPlan:
 
 
 @frozen
+class NetworkPlan:
+    """How the box reaches others. `proxy_env` names the secret `user:password`."""
+
+    proxy: str  # "" = directly
+    proxy_env: str
+    no_proxy: tuple[str, ...]
+    ca_bundle: str  # path of the host; "" = the image's authorities alone
+    resolve: Literal["local", "proxy"]
+
+
+@frozen
 class RulePlan:
     """One rule of a policy."""
 

@@ -62,6 +62,11 @@ def grants(ruleset: Ruleset, paths: Paths, temporary: Path) -> tuple[PathRule, .
         *(PathRule(path, access + ("x" if path in executables else "")) for path in directories),
         *(PathRule(_resolve(paths, path), access.replace("l", "")) for path in ruleset.unlisted),
         *(PathRule(_resolve(paths, path), "rl") for path in ruleset.reads),
+        *(
+            PathRule(_resolve(paths, str(path)), "rl")
+            for path in (paths.authorities, *_proxy_files(ruleset, paths))
+            if path.exists()
+        ),
         *(_TERMINALS if executables else ()),
         *(
             PathRule(device, "rlwd")
@@ -70,6 +75,14 @@ def grants(ruleset: Ruleset, paths: Paths, temporary: Path) -> tuple[PathRule, .
         ),
         *((PathRule("/sys", "rl"),) if ruleset.devices else ()),
     )
+
+
+def _proxy_files(ruleset: Ruleset, paths: Paths) -> tuple[Path, ...]:
+    """User and password of the proxy are for programs that have secrets already and use the
+    network: nobody types into them."""
+    secret = str(paths.mounted_secrets)
+    has_secrets = any(_resolve(paths, path).startswith(secret) for path in ruleset.reads)
+    return (paths.outgoing,) if ruleset.network and has_secrets else ()
 
 
 def boundary(paths: Paths, writable_roots: Iterable[str]) -> Boundary:

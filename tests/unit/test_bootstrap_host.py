@@ -1,14 +1,10 @@
 """The Python environment of a checkout."""
 
-import hashlib
-import http.server
 import shutil
 import signal
 import socket
-import ssl
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
@@ -16,7 +12,18 @@ import pytest
 import agentbox.host.bootstrap as bootstrap
 
 SCRIPT = Path(bootstrap.__file__)
-FAILURES = "agentbox/host/packages/python/pip_failures.py"  # what it imports of the checkout
+FAILURES = "agentbox/host/packages/python/pip_failures.py"
+IMPORTED = (  # of the checkout
+    "agentbox/core/certificates.py",
+    "agentbox/core/errors.py",
+    "agentbox/core/files/atomic_text.py",
+    "agentbox/core/paths.py",
+    "agentbox/host/network/adopt.py",
+    "agentbox/host/network/diagnosis.py",
+    "agentbox/host/packages/host_command.py",
+    "agentbox/host/packages/python/pip_config.py",
+    FAILURES,
+)
 ABSENT = "no-such-package-of-agentbox==1.0 --hash=sha256:" + "0" * 64 + "\n"
 BARE = {"PATH": "/usr/bin:/bin", "PIP_CONFIG_FILE": "/dev/null", "PIP_RETRIES": "1"}
 
@@ -38,10 +45,11 @@ def make(
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkout whose environment was created, once for all: that takes seconds."""
     made = tmp_path_factory.mktemp("check\u00f6ut")
-    (made / FAILURES).parent.mkdir(parents=True)
-    for package in Path(FAILURES).parents[:-1]:
-        shutil.copy(SCRIPT.parents[2] / package / "__init__.py", made / package)
-    shutil.copy(SCRIPT.parents[2] / FAILURES, made / FAILURES)
+    for name in IMPORTED:
+        (made / name).parent.mkdir(parents=True, exist_ok=True)
+        for package in Path(name).parents[:-1]:
+            shutil.copy(SCRIPT.parents[2] / package / "__init__.py", made / package)
+        shutil.copy(SCRIPT.parents[2] / name, made / name)
     (made / "requirements.host").write_text("# one\n")
     first = make(made, {**BARE, "LC_ALL": "C"})
     assert first.returncode == 0, first.stderr
@@ -136,7 +144,7 @@ def test_a_failure_is_one_sentence_and_leaves_no_stamp(
     done = make(checkout, BARE | environment)
     assert done.returncode == 3
     assert done.stderr.splitlines() == [
-        f"agentbox: cannot create the Python environment: {cause}",
+        f"agentbox: cannot make the Python environment: {cause}",
         f"  See {checkout}/.venv.log for the full output. Connect to the network, or free some space. Then run the command again.",
     ]
     assert not (checkout / ".venv/.required").exists()
@@ -154,7 +162,7 @@ def test_a_disk_that_refuses_is_one_sentence(checkout: Path, name: str, why: str
     (checkout / name).unlink()
     assert done.returncode == 3
     assert done.stderr.startswith(
-        f"agentbox: cannot create the Python environment: {why}: {checkout}/"
+        f"agentbox: cannot make the Python environment: {why}: {checkout}/"
     )
     assert len(done.stderr.splitlines()) == 2
 
@@ -180,41 +188,3 @@ def test_ctrl_c_ends_pip_too(checkout: Path) -> None:
     (checkout / "requirements.host").write_text("")
     assert make(checkout).returncode == 0
     assert stamp_of(checkout) == ""
-
-
-def test_a_certificate_that_is_not_trusted_is_named(checkout: Path, tmp_path: Path) -> None:
-    """Where the network inspects TLS: which certificate, why, and whose; not `No matching
-    distribution`."""
-    (checkout / "requirements.host").write_text(ABSENT)
-    key, certificate = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    made = [
-        "openssl",
-        "req",
-        "-x509",
-        "-newkey",
-        "rsa:2048",
-        "-nodes",
-        "-days",
-        "2",
-        "-subj",
-        "/O=Proxy Ltd/CN=Proxy CA",
-    ]
-    subprocess.run([*made, "-keyout", key, "-out", certificate], capture_output=True, check=True)
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(certificate, key)
-    with http.server.ThreadingHTTPServer(
-        ("127.0.0.1", 0), http.server.BaseHTTPRequestHandler
-    ) as server:
-        server.socket = context.wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        at = f"localhost:{server.server_port}"  # pip 25 cannot use a bare address for its certificate
-        done = make(checkout, BARE | {"PIP_INDEX_URL": f"https://{at}/simple", "PIP_RETRIES": "0"})
-        server.shutdown()
-    der = ssl.PEM_cert_to_DER_cert(certificate.read_text())
-    assert done.returncode == 3
-    why, hint = done.stderr.splitlines()
-    assert why == (
-        f"agentbox: cannot create the Python environment: the certificate of {at} is not trusted (self-signed certificate):"
-        f" issued by Proxy CA, SHA-256 {hashlib.sha256(der).hexdigest()}"
-    )
-    assert "set PIP_CERT" in hint

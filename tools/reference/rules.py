@@ -20,7 +20,7 @@ BANDS: Final = {
     "4": "mesh and identity",
     "5": "image and lock",
     "6": "dead configuration",
-    "7": "backups",
+    "7": "backups and the network",
 }
 _INTRO: Final = f"""# Rules over the manifest
 

@@ -34,6 +34,7 @@ from agentbox.core.records.wire import invalid_value
 from agentbox.core.slot_errors import AdapterError, ContractMismatch, NotFound, from_problem
 from agentbox.core.storage.sqlite import closed_error
 from agentbox.manifest.slot_options import HttpOptions
+from agentbox.policy.outgoing import Outgoing
 
 if TYPE_CHECKING:
     from agentbox.client.async_client.attach import AsyncAttached
@@ -222,7 +223,11 @@ class BoxPeer:
         endpoint, token = self._cfg.options.endpoint, self._cfg.secrets.get("token", "")
         transport = create_transport(self._cfg, endpoint, max_idle=self._max_idle)
         return AsyncBoxClient(
-            endpoint, token=token, transport=transport, ssl=ssl_context_of(self._cfg)
+            endpoint,
+            token=token,
+            transport=transport,
+            ssl=ssl_context_of(self._cfg),
+            proxy=Outgoing.read(self._cfg.paths).proxy_for(endpoint),
         )
 
 

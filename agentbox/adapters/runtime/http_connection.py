@@ -14,6 +14,7 @@ from agentbox.client.async_client.api_caller import LIMITS
 from agentbox.core.slot_errors import AdapterTimeout, BackendError, SlotUnavailable
 from agentbox.manifest.declarations.options import Options
 from agentbox.manifest.slot_options import TlsOptions
+from agentbox.policy.outgoing import Outgoing
 
 MAX_ATTEMPTS = 3  # for idempotent calls
 RETRY_PAUSE_SECONDS = 0.1
@@ -64,15 +65,25 @@ def create_transport(
     limits = httpx.Limits(
         max_keepalive_connections=max_idle, keepalive_expiry=LIMITS.keepalive_expiry
     )
-    return httpx.AsyncHTTPTransport(verify=ssl_context_of(cfg) or True, limits=limits)
+    return httpx.AsyncHTTPTransport(
+        verify=ssl_context_of(cfg) or True,
+        limits=limits,
+        proxy=proxy_to(endpoint, Outgoing.read(cfg.paths)),
+    )
+
+
+def proxy_to(url: str, outgoing: Outgoing) -> httpx.Proxy | None:
+    """The proxy on the way to a URL; None for none."""
+    if not (proxy := outgoing.proxy_for(url)):
+        return None
+    context = outgoing.context() if proxy.startswith("https:") else None
+    return httpx.Proxy(proxy, ssl_context=context)
 
 
 def ssl_context_of(cfg: SlotConfig[TlsOptions]) -> ssl.SSLContext | None:
     """Return the slot's TLS context; None for the default trust anchors."""
     authority = cfg.options.ca_file
-    return (
-        ssl.create_default_context(cafile=str(cfg.paths.resolve(authority))) if authority else None
-    )
+    return Outgoing.read(cfg.paths).tls(cfg.paths.resolve(authority) if authority else None)
 
 
 class PendingRequests:

@@ -69,9 +69,15 @@ def build_confinement(
         )
     except (UnenforceableRule, PatternError) as error:
         raise SpawnError(f"cannot start {spec.name}: {error}", stage="profile") from error
+    readable = [*path_bindings.objects]
+    own = confinement.own
+    if paths.all_authorities.exists():
+        authorities = str(paths.authorities.resolve())
+        readable, own = [*readable, authorities], (*own, authorities)
     return replace(
         confinement,
-        grants=(*confinement.grants, *(PathRule(path, "rl") for path in path_bindings.objects)),
+        grants=(*confinement.grants, *(PathRule(path, "rl") for path in readable)),
+        own=own,
     )
 
 

@@ -133,6 +133,7 @@ def _environment(
     preset = _preset(entry)
     return {
         **config.feature_env,
+        **gateway_environment.authority_environment(config.paths.all_authorities),
         **(preset.env if preset else {}),
         **fixed,
         **injected_env.build_variables(entry, time.time()),

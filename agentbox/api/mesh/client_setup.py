@@ -24,6 +24,7 @@ from agentbox.mesh.client.session import BoxFacts
 from agentbox.mesh.client.session_slots import SessionSlots
 from agentbox.mesh.metrics import ClientMetrics
 from agentbox.plan.model import Plan
+from agentbox.policy.outgoing import Outgoing
 
 if TYPE_CHECKING:
     from prometheus_client import CollectorRegistry
@@ -49,6 +50,7 @@ def make_mesh_client(
         enrolment_token(plan, paths),
         timeout=mesh.connect_timeout_seconds,
         ca_file=paths.resolve(ca_file) if ca_file else None,
+        outgoing=Outgoing.read(paths),
     )
     session_slots = SessionSlots(
         lambda: _configs(plans.current, paths),

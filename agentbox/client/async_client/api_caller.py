@@ -48,10 +48,11 @@ class AsyncApiCaller:
         timeout: float = 10.0,
         transport: httpx.AsyncBaseTransport | None = None,
         ssl: SSLContext | None = None,
+        proxy: str = "",
     ) -> None:
-        """`ssl` is for WebSockets; a custom `transport` has its own settings."""
+        """`ssl` and `proxy` are for WebSockets; a custom `transport` has its own settings."""
         self.url = url.rstrip("/")
-        self._token, self._timeout, self._ssl = token, timeout, ssl
+        self._token, self._timeout, self._ssl, self._proxy = token, timeout, ssl, proxy
         self._http = httpx.AsyncClient(
             base_url=self.url,
             headers=base_headers(token),
@@ -135,7 +136,9 @@ class AsyncApiCaller:
 
         url, headers = socket_url(self.url, name, parameters, query), base_headers(self._token)
         return await attach(
-            self.url, url, **connect_options(self.url, headers, self._ssl, self._timeout)
+            self.url,
+            url,
+            **connect_options(self.url, headers, self._ssl, self._timeout, self._proxy),
         )
 
     async def stream(

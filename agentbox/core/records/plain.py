@@ -5,7 +5,7 @@ the boot imports this.
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
-from types import NoneType
+from types import NoneType, UnionType
 from typing import Any, get_args, get_origin, get_type_hints
 
 
@@ -33,6 +33,8 @@ def build(kind: Any, data: Any, path: str) -> Any:
     if is_dataclass(kind):
         return _build_record(kind, data, path)
     origin, args = get_origin(kind), get_args(kind)
+    if origin is UnionType and args[1:] == (NoneType,):
+        return None if data is None else build(args[0], data, path)
     if origin is tuple:
         return tuple(build(args[0], item, f"{path}[{i}]") for i, item in enumerate(data))
     if origin is not None and is_mapping_type(origin):

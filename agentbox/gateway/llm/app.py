@@ -78,7 +78,7 @@ class LlmApp:
             name: ProviderRuntime(
                 provider,
                 PROTOCOLS[provider.kind],
-                Upstream(provider, self.gauges),
+                Upstream(provider, self.gauges, config.outgoing),
                 FairQueue(provider.max_concurrent, concurrency),
             )
             for name, provider in config.providers.items()

@@ -12,6 +12,7 @@ from agentbox.plan.model import Plan
 from agentbox.plan.names import GATEWAY
 from agentbox.plan.tables import CostPlan
 from agentbox.policy.cost import ModelPrice
+from agentbox.policy.outgoing import DIRECT, Outgoing
 from agentbox.policy.patterns import globs
 from agentbox.policy.redaction.redactor import Redactor, build_redactor
 
@@ -53,6 +54,7 @@ class LlmConfig:
     state_dir: Path
     redactor: Redactor
     cost: CostPlan
+    outgoing: Outgoing = DIRECT
 
     @classmethod
     def from_plan(cls, plan: Plan, paths: Paths) -> Self:
@@ -69,6 +71,7 @@ class LlmConfig:
             state_dir=paths.slot(GATEWAY),
             redactor=build_redactor(plan.privacy),
             cost=plan.cost,
+            outgoing=Outgoing.read(paths),
         )
 
 

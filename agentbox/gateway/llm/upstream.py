@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import httpcore
 
@@ -15,6 +15,7 @@ from agentbox.core.trimmed_imports import block_if_missing
 from agentbox.gateway.llm.config import Provider
 from agentbox.gateway.llm.gateway_counters import GatewayCounters
 from agentbox.gateway.llm.vendor_protocol import ModelGatewayError
+from agentbox.policy.outgoing import DIRECT, Outgoing
 
 block_if_missing("sniffio")  # httpcore tries to import it for each call, 0.2 ms if absent
 
@@ -36,8 +37,10 @@ _CONNECTION_ERRORS: Final = (
 class Upstream:
     """Used by one event loop, until `close`."""
 
-    def __init__(self, provider: Provider, gauges: GatewayCounters) -> None:
-        self._provider, self._gauges = provider, gauges
+    def __init__(
+        self, provider: Provider, gauges: GatewayCounters, outgoing: Outgoing = DIRECT
+    ) -> None:
+        self._provider, self._gauges, self._outgoing = provider, gauges, outgoing
         self._base = urlsplit(provider.base_url)
         self._pool: httpcore.AsyncConnectionPool | None = None
 
@@ -120,8 +123,12 @@ class Upstream:
     def _open_pool(self) -> httpcore.AsyncConnectionPool:
         if self._pool is None:
             slots = self._provider.max_concurrent
+            proxy = self._outgoing.proxy_for(self._base.geturl())
+            is_https = "https" in (self._base.scheme, urlsplit(proxy).scheme)
+            context = self._outgoing.context() if is_https else None
             self._pool = httpcore.AsyncConnectionPool(
-                ssl_context=_ssl_context() if self._base.scheme == "https" else None,
+                ssl_context=context,
+                proxy=_proxy(proxy, context),
                 max_connections=slots + 1,
                 max_keepalive_connections=slots,
                 keepalive_expiry=_IDLE_SECONDS,
@@ -129,9 +136,18 @@ class Upstream:
         return self._pool
 
 
-def _ssl_context() -> ssl.SSLContext:
-    """Trusts the certificate authorities of this machine."""
-    return ssl.create_default_context()
+def _proxy(url: str, context: ssl.SSLContext | None) -> httpcore.Proxy | None:
+    """Of a URL with user and password; None for ""."""
+    if not url:
+        return None
+    parts = urlsplit(url)
+    bare = parts._replace(netloc=parts.netloc.rpartition("@")[2])
+    pair = (unquote(parts.username or ""), unquote(parts.password or ""))
+    return httpcore.Proxy(
+        bare.geturl(),
+        auth=pair if parts.username else None,
+        ssl_context=context if parts.scheme == "https" else None,
+    )
 
 
 def header(response: httpcore.Response, name: bytes) -> bytes:

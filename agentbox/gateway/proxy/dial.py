@@ -1,4 +1,4 @@
-"""Connects to a target at a checked address."""
+"""Connects to a target at a checked address, or through the proxy of the operator's network."""
 
 import asyncio
 from collections.abc import Sequence
@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from agentbox.gateway.proxy.blocked_addresses import Address
 from agentbox.gateway.proxy.egress_config import EgressConfig
 from agentbox.gateway.proxy.refusals import ProxyRefusal
-from agentbox.gateway.proxy.resolve import Resolver, resolve_target
+from agentbox.gateway.proxy.resolve import Resolver, check_exact_name, resolve_target
 from agentbox.gateway.proxy.stream import ProxyStream
 from agentbox.gateway.proxy.target import ProxyTarget
+from agentbox.gateway.proxy.upstream_proxy import connect_by_proxy
 
 
 async def dial(target: ProxyTarget, egress: EgressConfig, resolver: Resolver) -> ProxyStream:
@@ -16,7 +17,13 @@ async def dial(target: ProxyTarget, egress: EgressConfig, resolver: Resolver) ->
     504)."""
     try:
         async with asyncio.timeout(egress.connect_seconds):
+            is_direct = egress.outgoing.is_direct(target.host, target.port)
+            if not is_direct and egress.outgoing.resolve == "proxy":
+                check_exact_name(target, egress.allow)
+                return await connect_by_proxy(target, egress.outgoing)
             candidates = await resolve_target(target, resolver, egress.allow_private)
+            if not is_direct:
+                return await connect_by_proxy(target, egress.outgoing)
             return await _connect_first(target, candidates)
     except TimeoutError:
         seconds = f"{egress.connect_seconds:g} s (egress.connect_timeout_seconds)"

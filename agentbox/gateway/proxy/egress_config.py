@@ -7,6 +7,7 @@ from agentbox.box.supervision.boot_record import load_plan
 from agentbox.core.errors import AgentboxError
 from agentbox.gateway.config import GatewayConfig
 from agentbox.plan.tables import EgressPlan, LimitsPlan
+from agentbox.policy.outgoing import Outgoing
 from agentbox.policy.patterns.hosts import HostPattern
 
 log = structlog.get_logger()
@@ -17,6 +18,7 @@ class EgressConfig:
 
     def __init__(self, config: GatewayConfig) -> None:
         self._paths = config.paths
+        self.outgoing = Outgoing.read(config.paths)
         self._applied_mark = applied_plan.applied_version(self._paths)
         self._apply(config.plan.reach, config.plan.limits)
 
@@ -35,6 +37,7 @@ class EgressConfig:
         self._apply(plan.reach, plan.limits)
 
     def _apply(self, reach: EgressPlan, limits: LimitsPlan) -> None:
+        self.allow = tuple(map(HostPattern.parse, reach.allow))
         self.allow_private = tuple(map(HostPattern.parse, reach.allow_private))
         self.connect_seconds = reach.connect_timeout_seconds
         self.max_connections = reach.max_connections

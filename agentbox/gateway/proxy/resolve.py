@@ -77,5 +77,22 @@ async def resolve_target(
     ]
 
 
+def check_exact_name(target: ProxyTarget, allow: Sequence[HostPattern]) -> None:
+    """For names that only the operator's proxy can look up: what they lead to is unknown here.
+    Raises ProxyRefusal for an address, and for a name that `egress.allow` does not list as such."""
+    if target.address is not None:
+        reason = "network.resolve is proxy, and it is an address. Use its name."
+    elif any(
+        pattern.name == target.host and pattern.port in (None, target.port) for pattern in allow
+    ):
+        return
+    else:
+        reason = (
+            "network.resolve is proxy, and egress.allow does not list exactly this name. An "
+            "operator can add it there."
+        )
+    raise ProxyRefusal(403, "address:unresolved", f"cannot reach {target.value}: {reason}")
+
+
 def _is_mapped(address: Address) -> bool:
     return isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is not None

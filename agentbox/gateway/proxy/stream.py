@@ -72,6 +72,12 @@ class ProxyStream(asyncio.Protocol):
             self.transport.resume_reading()
         return data
 
+    def unread(self, data: bytes) -> None:
+        """Puts bytes back: the next `read` returns them first."""
+        self._received.insert(0, data)
+        self._size += len(data)
+        self._readable.set()
+
     async def write(self, data: bytes) -> None:
         """Returns when the write buffer has capacity. Raises ConnectionResetError if the connection
         is closed."""

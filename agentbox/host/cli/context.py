@@ -67,6 +67,20 @@ class CliContext:
             )
         return manifest
 
+    def use_network(self, manifest: Manifest) -> None:
+        """Reaches others as `[network]` says, in this command and the programs that it starts.
+        Raises AgentboxError (exit 3)."""
+        network = manifest.usable.network
+        if not (network.proxy or network.ca_bundle):
+            return
+        from agentbox.host.engines.secrets import collect_secrets
+        from agentbox.host.network.adopt import adopt_authorities, adopt_proxy
+
+        adopt_authorities(network.ca_bundle)
+        names = [network.proxy_env] if network.proxy_env else []
+        secrets = collect_secrets(names, self.manifest, self.state().secrets_dir)
+        adopt_proxy(network.proxy, secrets.get(network.proxy_env, ""), network.no_proxy)
+
     def find_record(self) -> BoxRecord | None:
         """The record of the last start; if lost or damaged, what the engines report for this box.
 

@@ -12,7 +12,7 @@ import click
 
 from agentbox import __version__
 from agentbox.core.errors import AgentboxError, ExitCode
-from agentbox.core.paths import name_this_command
+from agentbox.core.paths import environment, name_this_command
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import Output
 from agentbox.host.cli.stdio import discard_unwritten, reopen_closed
@@ -218,6 +218,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     argv = sys.argv[1:] if arguments is None else arguments
     out = Output(json="--json" in argv[: _command_index(argv)])
     try:
+        if environment().get("AGENTBOX_CA_BUNDLE"):
+            from agentbox.host.network.adopt import adopt_authorities
+
+            adopt_authorities()
         result = cli.main(argv, prog_name="agentbox", standalone_mode=False)
         sys.stdout.flush()
     except AgentboxError as error:

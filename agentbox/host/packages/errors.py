@@ -19,6 +19,10 @@ class NoNetworkError(FetchError):
     """A mirror could not be reached, or the connection broke."""
 
 
+class NotTrustedError(FetchError):
+    """A certificate or a proxy is in the way: another try does not help."""
+
+
 class FileMissingError(FetchError):
     """The mirror no longer has a file of the cached package lists."""
 

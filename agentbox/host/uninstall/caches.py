@@ -14,6 +14,7 @@ ROOTS: Final = "roots"
 _MADE: Final = {
     "files": re.compile(r"[0-9a-f]{64}(\.part)?"),  # packages.transfer.cache
     ROOTS: re.compile(r"[0-9a-f]{12}"),  # packages.store.fetch: the start of a digest
+    "authorities": re.compile(r"[0-9a-f]{16}\.(pem|apt\.conf)"),  # network.adopt
     "apt": re.compile(r"[a-z0-9.+-]+-[a-z0-9]+-[0-9a-f]{12}"),  # packages.apt.apt_root
 }
 

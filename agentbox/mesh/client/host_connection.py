@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from agentbox.adapters.runtime.http_connection import is_loopback
+from agentbox.adapters.runtime.http_connection import is_loopback, proxy_to
 from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.client.errors import ApiError, BoxUnreachable
 from agentbox.client.transport import Call, base_headers, build_call
@@ -23,6 +23,7 @@ from agentbox.contracts.mesh_errors import SessionEnded
 from agentbox.core.errors import AgentboxError
 from agentbox.core.http.reusable_client import ReusableClient
 from agentbox.core.slot_errors import ValidationError
+from agentbox.policy.outgoing import DIRECT, Outgoing
 
 _RETRIED_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 
@@ -56,8 +57,15 @@ class HostConnection:
     """`timeout`: seconds per call."""
 
     def __init__(
-        self, url: str, enrolment_token: str, *, timeout: float, ca_file: Path | None = None
+        self,
+        url: str,
+        enrolment_token: str,
+        *,
+        timeout: float,
+        ca_file: Path | None = None,
+        outgoing: Outgoing = DIRECT,
     ) -> None:
+        self._outgoing = outgoing
         self.url, self._enrolment_token, self._timeout, self._ca_file = (
             url,
             enrolment_token,
@@ -113,8 +121,11 @@ class HostConnection:
             raise HostRefused(
                 "clear-text", "mesh.host_url is plain http to another machine: use https"
             )
-        context = ssl.create_default_context(cafile=str(self._ca_file)) if self._ca_file else True
-        return AsyncBoxClient(self.url, transport=httpx.AsyncHTTPTransport(verify=context))
+        transport = httpx.AsyncHTTPTransport(
+            verify=self._outgoing.tls(self._ca_file) or True,
+            proxy=proxy_to(self.url, self._outgoing),
+        )
+        return AsyncBoxClient(self.url, transport=transport)
 
 
 def _to_mesh_error(error: ApiError) -> HostUnreachable | HostRefused | HostSessionEnded:

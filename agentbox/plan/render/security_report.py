@@ -11,6 +11,7 @@ from typing import Any
 from agentbox.core.records.plain import to_plain
 from agentbox.plan.model import Device, Plan, Ruleset, SecurityExceptionPlan, TmpfsPlan, VolumePlan
 from agentbox.plan.render.controls import CONTROL_LINES, ENGINE, FIELDS, ControlLine, PlanAssessment
+from agentbox.plan.tables import NetworkPlan
 
 _CONTROLS = (
     "Controls are those of the CIS Docker Benchmark 1.6 (CIS) "
@@ -44,8 +45,14 @@ def report(plan: Plan, *, project: Path | None = None) -> dict[str, Any]:
             {"name": name, **_plain_ruleset(ruleset)}
             for name, ruleset in sorted(plan.rulesets.items())
         ],
+        **({"network": _plain_network(plan.network)} if plan.network else {}),
         "engine": [f"CIS {number}" for number in ENGINE],
     }
+
+
+def _plain_network(network: NetworkPlan) -> dict[str, Any]:
+    """With lists, as JSON has them; no secret is in a plan."""
+    return {**to_plain(network), "no_proxy": list(network.no_proxy)}
 
 
 def _plain_ruleset(ruleset: Ruleset) -> dict[str, Any]:
@@ -115,6 +122,7 @@ def security_report(plan: Plan, *, project: Path | None = None) -> str:
         "## Effective profile\n\n"
         + (_lines(data["effective"]) if plan.exceptions else "The baseline, unchanged."),
         _programs(data["programs"]),
+        _network(plan.network),
         (
             f"## Left to the engine\n\n{', '.join(data['engine'])} "
             "(AppArmor, SELinux): this file sets neither."
@@ -130,6 +138,25 @@ def _project(project: Path | None) -> str:
         f"## Project directory\n\n`{project}` of this host is mounted writable at the workspace: "
         "agents can change it."
     )
+
+
+def _network(network: NetworkPlan | None) -> str:
+    """Who sees what leaves the box (rule I706)."""
+    if network is None:
+        return ""
+    lines = []
+    if network.ca_bundle:
+        lines.append(
+            f"- `{network.ca_bundle}` is trusted for every server: who has the key of an authority "
+            "in it can read and change what the box and its agents send over TLS."
+        )
+    if network.proxy:
+        lines.append(f"- Everything but loopback leaves through `{network.proxy}`.")
+    if network.no_proxy:
+        lines.append(f"- Without the proxy: {', '.join(f'`{row}`' for row in network.no_proxy)}.")
+    if network.resolve == "proxy":
+        lines.append("- The proxy looks up names: private addresses are not refused.")
+    return "## Network\n\n" + "\n".join(lines)
 
 
 def _programs(rows: Sequence[dict[str, Any]]) -> str:

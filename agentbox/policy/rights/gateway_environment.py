@@ -3,12 +3,22 @@ credentials and API keys.
 """
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from agentbox.policy.rights.grant_set import GrantSet
 
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
 _DIRECT: Final = ("NO_PROXY", "no_proxy")
+_AUTHORITIES: Final = (
+    "SSL_CERT_FILE",
+    "REQUESTS_CA_BUNDLE",
+    "CURL_CA_BUNDLE",
+    "NODE_EXTRA_CA_CERTS",
+    "GIT_SSL_CAINFO",
+    "PIP_CERT",
+    "npm_config_cafile",  # a host's own setting of npm would come before that of Node.js
+)
 _LOOPBACK: Final = "127.0.0.1,::1,localhost"
 
 
@@ -51,3 +61,9 @@ def _model_variables(kind: str, base: str, token: str) -> dict[str, str]:
     if kind == "gemini":
         return {"GOOGLE_GEMINI_BASE_URL": base, "GEMINI_API_KEY": token}
     return {"OPENAI_BASE_URL": f"{base}/v1", "OPENAI_API_KEY": token}
+
+
+def authority_environment(bundle: Path) -> dict[str, str]:
+    """Names the file of `[network] ca_bundle` to the tools that would not look there; empty if the
+    box has none."""
+    return dict.fromkeys(_AUTHORITIES, str(bundle)) if bundle.exists() else {}

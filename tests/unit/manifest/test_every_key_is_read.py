@@ -43,6 +43,12 @@ READERS: dict[str, tuple[str, ...]] = {
         "agentbox/plan/secrets.py",
         "agentbox/box/supervision",
     ),
+    "network.*": (
+        "agentbox/host/network",
+        "agentbox/host/cli/context.py",
+        "agentbox/box/supervision/outgoing_files.py",
+        "agentbox/gateway/proxy",
+    ),
     "observability.*": (
         "agentbox/plan",
         "agentbox/core/logging.py",

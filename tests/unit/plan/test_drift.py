@@ -43,4 +43,21 @@ def test_an_entry_of_a_map_counts_when_it_appears() -> None:
 def test_every_key_of_the_manifest_is_covered() -> None:
     """A key that drift does not see could be changed behind the image's back."""
     plain = {key for key in apply_classes() if "*" not in key}
-    assert plain == set(plan_of().apply)
+    network = """[network]
+    proxy = "http://proxy.example:3128"
+    proxy_env = "PROXY_ACCOUNT"
+    no_proxy = ["corp.example"]
+    ca_bundle = "/etc/corp.pem"
+    resolve = "proxy"
+    """
+    assert plain == set(plan_of(network).apply)
+    assert plain - set(plan_of().apply) == {key for key in plain if key.startswith("network.")}
+
+
+def test_a_network_that_is_written_at_its_defaults_changes_nothing() -> None:
+    """Not even the plan's bytes, but for the digest of the manifest; a proxy recreates the box."""
+    old, new = plan_of(), plan_of('[network]\nproxy = ""\nresolve = "local"\n')
+    assert old.apply == new.apply
+    assert {**old.to_json(), "digests": 0} == {**new.to_json(), "digests": 0}
+    changed = plan_of('[network]\nproxy = "http://proxy.example:3128"\n')
+    assert find_drift(old.apply, changed.apply).recreate == ("network.proxy",)

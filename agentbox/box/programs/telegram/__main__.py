@@ -14,6 +14,7 @@ from agentbox.core import logging as logs
 from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan
+from agentbox.policy.outgoing import Outgoing
 
 PROGRAM = "telegram-mirror"
 
@@ -27,7 +28,11 @@ def main(token_name: str, chat_name: str) -> int:
         logging.getLogger("httpx").setLevel(
             logging.WARNING
         )  # it logs URLs, and this one contains the token
-        chat = ChatSender(_secret(paths, token_name), _secret(paths, chat_name))
+        chat = ChatSender(
+            _secret(paths, token_name),
+            _secret(paths, chat_name),
+            outgoing=Outgoing.read(paths),
+        )
         with _client(paths, plan) as client:
             Mirror(client, chat, paths.slot("telegram") / "position", plan.name).run()
     except AgentboxError as error:

@@ -7,7 +7,9 @@ from typing import Any, Final
 import httpx
 import structlog
 
+from agentbox.adapters.runtime.http_connection import proxy_to
 from agentbox.core.errors import AgentboxError
+from agentbox.policy.outgoing import DIRECT, Outgoing
 
 API: Final = "https://api.telegram.org"
 MAX_LENGTH: Final = 4096  # characters of one message
@@ -25,10 +27,21 @@ class ChatSender:
     """Sends plain text, in order, repeating each message until the service accepts it."""
 
     def __init__(
-        self, token: str, chat: str, *, api: str = API, sleep: Callable[[float], None] = time.sleep
+        self,
+        token: str,
+        chat: str,
+        *,
+        api: str = API,
+        sleep: Callable[[float], None] = time.sleep,
+        outgoing: Outgoing = DIRECT,
     ) -> None:
         self._url, self._chat, self._sleep = f"{api}/bot{token}/sendMessage", chat, sleep
-        self._http = httpx.Client(timeout=_TIMEOUT_SECONDS, trust_env=False)
+        self._http = httpx.Client(
+            timeout=_TIMEOUT_SECONDS,
+            trust_env=False,
+            verify=outgoing.tls() or True,
+            proxy=proxy_to(api, outgoing),
+        )
 
     def send(self, text: str) -> None:
         """Returns once the message is accepted. Waits and logs while the service is unreachable or

@@ -17,7 +17,7 @@ from agentbox.core.storage.postgres.errors import (
     to_adapter_error,
 )
 from agentbox.core.storage.postgres.migrations import Migration, migrate
-from agentbox.core.storage.postgres.target import connection_parameters
+from agentbox.core.storage.postgres.target import connection_parameters, trusted_file
 
 if TYPE_CHECKING:
     from psycopg import AsyncConnection
@@ -69,10 +69,9 @@ class Postgres:
         import psycopg
         from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-        ca_path = self._cfg.options.ca_file
         arguments = connection_parameters(
             self._cfg.secrets.get("dsn", ""),
-            ca_file=str(self._cfg.paths.resolve(ca_path)) if ca_path else "",
+            ca_file=trusted_file(self._cfg.paths, self._cfg.options.ca_file),
             name=f"agentbox:{self._cfg.box}"[:63],
             timeout_s=self._timeout_s,
         )

@@ -12,7 +12,7 @@ from agentbox.core.adapter_error import AdapterError
 from agentbox.core.canonical import canonical_json
 from agentbox.core.storage.postgres.config import DatabaseConfig
 from agentbox.core.storage.postgres.errors import connection_error, to_adapter_error
-from agentbox.core.storage.postgres.target import connection_parameters
+from agentbox.core.storage.postgres.target import connection_parameters, trusted_file
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -32,10 +32,9 @@ class SchemaDump:
         """Raises SlotUnavailable, ValidationError."""
         import psycopg
 
-        ca_path = self._cfg.options.ca_file
         arguments = connection_parameters(
             self._cfg.secrets.get("dsn", ""),
-            ca_file=str(self._cfg.paths.resolve(ca_path)) if ca_path else "",
+            ca_file=trusted_file(self._cfg.paths, self._cfg.options.ca_file),
             name=f"agentbox:{self._cfg.box}:backup"[:63],
             timeout_s=self._cfg.options.timeout_seconds,
         )

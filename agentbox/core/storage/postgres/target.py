@@ -6,11 +6,20 @@ import ipaddress
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from agentbox.core.paths import Paths
 from agentbox.core.records.wire import invalid_value
 
 VERIFIED = "verify-full"
 # libpq's default is a file in a home directory, which the box does not have
 SYSTEM_ROOTS = "/etc/ssl/certs/ca-certificates.crt"
+
+
+def trusted_file(paths: Paths, ca_file: str) -> str:
+    """The slot's own authorities, else those that `[network] ca_bundle` adds to the image's; "" for
+    the image's."""
+    if ca_file:
+        return str(paths.resolve(ca_file))
+    return str(paths.all_authorities) if paths.all_authorities.exists() else ""
 
 
 def connection_parameters(dsn: str, *, ca_file: str, name: str, timeout_s: int) -> dict[str, Any]:

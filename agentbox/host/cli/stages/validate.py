@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 
 def load_valid_manifest(cli: CliContext) -> Manifest:
-    """Loads and validates the manifest; prints findings. Raises AgentboxError (exit 1) on
-    errors."""
+    """Loads and validates the manifest; prints findings. From then on this command reaches others
+    as `[network]` says. Raises AgentboxError (exit 1) on errors."""
     from agentbox.manifest.features.loader import load_features
     from agentbox.manifest.rules.engine import run_rules
 
@@ -31,6 +31,7 @@ def load_valid_manifest(cli: CliContext) -> Manifest:
             exit_code=ExitCode.BAD,
         )
     _check_skills(manifest)
+    cli.use_network(manifest)
     return manifest
 
 

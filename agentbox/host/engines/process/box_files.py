@@ -8,10 +8,12 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from agentbox.core.certificates import read_certificates
 from agentbox.core.paths import CHECKOUT, Paths
 from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.process.privilege_drop import BOX_UID
 from agentbox.host.engines.process.volumes import own_workspace
+from agentbox.plan.tables import NetworkPlan
 
 
 def write_box_files(paths: Paths, start: StartSpec) -> None:
@@ -47,9 +49,21 @@ def write_box_files(paths: Paths, start: StartSpec) -> None:
         paths.resolve(name).chmod(0o755)
     paths.venv.unlink(missing_ok=True)  # another checkout may have started this box before
     paths.venv.symlink_to(sys.prefix)
+    _copy_authorities(paths, start.plan.network)
     write_secrets(paths, {name: start.secrets.get(name, "") for name in start.plan.secrets})
     if os.geteuid() == 0:
         _chown_tree(paths.prefix)
+
+
+def _copy_authorities(paths: Paths, network: NetworkPlan | None) -> None:
+    """In place of the mount: the box's user need not be able to read the operator's file. What an
+    earlier boot made of another one goes. Raises AgentboxError (exit 3)."""
+    for path in (paths.mounted_authorities, paths.outgoing):
+        path.unlink(missing_ok=True)
+    shutil.rmtree(paths.authorities, ignore_errors=True)
+    if network is not None and network.ca_bundle:
+        text = read_certificates(Path(network.ca_bundle), "network.ca_bundle")
+        paths.mounted_authorities.write_text(text)
 
 
 def write_secrets(paths: Paths, values: Mapping[str, str]) -> None:

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from agentbox.host.packages.apt.apt_resolver import package_records
 from agentbox.host.packages.apt.apt_root import AptRoot
+from agentbox.host.packages.apt.apt_transport import apt_transport
 from agentbox.host.packages.apt.control import parse_paragraphs
 from agentbox.host.packages.errors import FetchError, NotServedError, ResolveError
 from agentbox.host.packages.host_command import run
@@ -107,10 +108,7 @@ def _download_with_apt(root: AptRoot, entry: LockEntry, target: Path) -> None:
 
 @cache
 def _http_client(scheme: str) -> HttpClient:
-    output = run(["apt-config", "shell", "PROXY", f"Acquire::{scheme}::Proxy"]).out
-    match = re.search(r"^PROXY='(.*)'$", output, re.MULTILINE)
-    proxy = match[1] if match and match[1] != "DIRECT" else ""
-    return HttpClient({"proxy": proxy})
+    return HttpClient(apt_transport(scheme))
 
 
 @cache

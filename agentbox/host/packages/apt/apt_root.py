@@ -14,8 +14,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+from agentbox.host.network.diagnosis import Cause, diagnose
 from agentbox.host.packages.apt.apt_sources import DebianMirror, Source
-from agentbox.host.packages.errors import DiskFullError, FetchError, NoNetworkError
+from agentbox.host.packages.apt.apt_transport import apt_transport
+from agentbox.host.packages.errors import (
+    DiskFullError,
+    FetchError,
+    NoNetworkError,
+    NotTrustedError,
+)
 from agentbox.host.packages.host_command import CommandResult, run
 
 _CLEARED = (
@@ -79,6 +86,8 @@ class AptRoot:
             message = f"cannot read the package lists of {self.suite} for {self.arch}"
             if _DISK_FULL in result.err:
                 raise DiskFullError(f"{message}: {result.reason}")
+            if cause := self._cause():
+                raise NotTrustedError(f"{message}: {cause.why}", cause.hint)
             hint = "Connect to the Debian mirror that this host's apt uses, and try again."
             if _REFUSED.search(result.err):
                 raise FetchError(f"{message}: {result.reason}", hint)
@@ -89,6 +98,15 @@ class AptRoot:
 
     def _update_lists(self) -> CommandResult:
         return run([*self._command, "update", "--error-on=any"], timeout=_UPDATE_SECONDS)
+
+    def _cause(self) -> Cause | None:
+        """What a certificate or a proxy has to do with a failure of apt."""
+        for uri in self.mirror.main.uris:
+            scheme = uri.partition(":")[0]
+            found = apt_transport(scheme)
+            if cause := diagnose(uri, bundle=found.get("cert", ""), proxy=found.get("proxy", "")):
+                return cause
+        return None
 
     @property
     def is_updated(self) -> bool:

@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from agentbox.core.paths import temporary_prefix
-from agentbox.host.packages.errors import FetchError, NoNetworkError, NotServedError
+from agentbox.host.network.diagnosis import Cause, diagnose
+from agentbox.host.packages.errors import (
+    FetchError,
+    NoNetworkError,
+    NotServedError,
+    NotTrustedError,
+)
 from agentbox.host.packages.host_command import CommandResult, run
 
 PackageVersion = tuple[str, str]  # name, exact version
@@ -43,6 +49,15 @@ def failure_reason(result: CommandResult) -> str:
         line for line in messages if line and not line.startswith(("code ", "A complete log", "/"))
     ]
     return sentences[0] if sentences else result.reason
+
+
+def cause_at_registry() -> Cause | None:
+    """What a certificate or a proxy has to do with a failure of npm."""
+    settings = {
+        name: run(["npm", "config", "get", name]).out.strip().replace("null", "")
+        for name in ("registry", "cafile", "https-proxy")
+    }
+    return diagnose(settings["registry"], bundle=settings["cafile"], proxy=settings["https-proxy"])
 
 
 class NpmPacker:
@@ -94,6 +109,10 @@ class NpmPacker:
                 f"cannot fetch {names[0]}: {failure_reason(result)}",
                 f"Run `agentbox lock --upgrade {names[0]}`.",
                 names,
+            )
+        if cause := cause_at_registry():
+            raise NotTrustedError(
+                f"cannot download {missing[0][0]} {missing[0][1]}: {cause.why}", cause.hint
             )
         error_class = (
             NoNetworkError if any(code in result.err for code in _NETWORK_CODES) else FetchError

@@ -13,9 +13,15 @@ from typing import Any
 from agentbox.core.canonical import file_sha256
 from agentbox.core.paths import temporary_prefix
 from agentbox.core.progress import Progress
-from agentbox.host.packages.errors import FetchError, ResolveError
+from agentbox.host.packages.errors import FetchError, NotTrustedError, ResolveError
 from agentbox.host.packages.npm.dependencies import MODULES, find_package, needed_paths
-from agentbox.host.packages.npm.npm_pack import NpmPacker, failure_reason, run_npm, tarball_name
+from agentbox.host.packages.npm.npm_pack import (
+    NpmPacker,
+    cause_at_registry,
+    failure_reason,
+    run_npm,
+    tarball_name,
+)
 from agentbox.manifest.features.npm_spec import CPUS, NpmSpec, npm_specs
 from agentbox.plan.lockfile.inputs import LockInputs, RequestedPackages
 from agentbox.plan.lockfile.model import NpmEntry
@@ -110,11 +116,18 @@ def _resolve_tree(
     if pinned and _missing_package(specs, packages):
         packages = _resolve_with_npm(feature, specs, {})
     if missing := _missing_package(specs, packages):
+        _refuse_untrusted(feature)
         raise ResolveError(
             f"cannot resolve npm packages of {feature}: the registry does not serve {missing}",
             "Fix the feature's list.",
         )
     return packages
+
+
+def _refuse_untrusted(feature: str) -> None:
+    """Raises NotTrustedError if a certificate or a proxy is why npm failed."""
+    if cause := cause_at_registry():
+        raise NotTrustedError(f"cannot resolve npm packages of {feature}: {cause.why}", cause.hint)
 
 
 def _missing_package(specs: Mapping[str, NpmSpec], packages: Mapping[str, Any]) -> str:
@@ -157,6 +170,7 @@ def _resolve_with_npm(
         if result.code != 0 and pinned:
             return {}
         if result.code != 0:
+            _refuse_untrusted(feature)
             raise ResolveError(
                 f"cannot resolve npm packages of {feature}: {failure_reason(result)}",
                 "Fix the feature's list.",

@@ -49,10 +49,10 @@ class PipConfig:
 
 
 @cache
-def pip_config() -> PipConfig:
-    """Return the configuration of this Python's pip, as `pip config list` and `pip` resolve it."""
-    settings = _settings(run([sys.executable, "-m", "pip", "config", "list"]).out)
-    return PipConfig(settings.get("index-url") or _default_index(), settings)
+def pip_config(python: str = sys.executable) -> PipConfig:
+    """Return the configuration of a Python's pip, as `pip config list` and `pip` resolve it."""
+    settings = _settings(run([python, "-m", "pip", "config", "list"]).out)
+    return PipConfig(settings.get("index-url") or _default_index(python), settings)
 
 
 def _settings(output: str) -> dict[str, str]:
@@ -69,6 +69,6 @@ def _settings(output: str) -> dict[str, str]:
     return {key: value for key, (_, value) in sorted(ranked.items())}
 
 
-def _default_index() -> str:
+def _default_index(python: str) -> str:
     script = "from pip._internal.models.index import PyPI; print(PyPI.simple_url)"
-    return run([sys.executable, "-c", script]).out.strip()
+    return run([python, "-c", script]).out.strip()

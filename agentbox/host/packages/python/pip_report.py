@@ -15,11 +15,12 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from agentbox.core.paths import temporary_prefix
+from agentbox.host.network.diagnosis import Cause
 from agentbox.host.packages.errors import ResolveError
 from agentbox.host.packages.host_command import CommandResult, run
 from agentbox.host.packages.python.index import Index
 from agentbox.host.packages.python.pip_config import PipConfig
-from agentbox.host.packages.python.pip_failures import TRUST, untrusted_certificate
+from agentbox.host.packages.python.pip_failures import cause_at_index
 from agentbox.host.packages.python.target import Target
 
 _NO_MATCH = re.compile(r"No matching distribution found for ([A-Za-z0-9._-]+)")
@@ -85,10 +86,9 @@ def explain_error(error: "ResolveError", index: Index) -> ResolveError:
 
 class _PipFailed(ResolveError):
     def __init__(self, target: Target, result: CommandResult) -> None:
-        untrusted = untrusted_certificate(result.err)
-        hint = TRUST if untrusted else "Fix the requirement."
+        cause = cause_at_index() or Cause(result.reason, "Fix the requirement.")
         super().__init__(
-            f"cannot resolve Python packages for {target.arch}: {untrusted or result.reason}", hint
+            f"cannot resolve Python packages for {target.arch}: {cause.why}", cause.hint
         )
         self.target = target
         match = _NO_MATCH.search(result.err)

@@ -13,7 +13,13 @@ import certifi
 import httpx
 
 from agentbox.core.errors import AgentboxError
-from agentbox.host.packages.errors import FetchError, FileMissingError, NoNetworkError
+from agentbox.host.network.diagnosis import diagnose
+from agentbox.host.packages.errors import (
+    FetchError,
+    FileMissingError,
+    NoNetworkError,
+    NotTrustedError,
+)
 
 _CHUNK_SIZE = 1 << 16
 _ATTEMPTS = 3
@@ -27,6 +33,7 @@ class HttpClient:
         self, settings: Mapping[str, str], credentials: Mapping[str, tuple[str, str]] | None = None
     ) -> None:
         self._credentials = dict(credentials or {})
+        self._settings = settings
         timeout = float(settings.get("timeout") or settings.get("default-timeout") or 30)
         self._client = httpx.Client(
             verify=_tls(settings),
@@ -75,7 +82,7 @@ class HttpClient:
                     raise refused_error(url, response)
                 yield (offset if response.status_code == 206 else 0), response.iter_raw()
         except httpx.HTTPError as error:
-            raise unreachable_error(url, error) from error
+            raise self._unreachable(url, error) from error
 
     def _request_with_retry(
         self, method: str, url: str, headers: Mapping[str, str]
@@ -87,13 +94,23 @@ class HttpClient:
                     method, url, headers=dict(headers), auth=self._auth(url)
                 )
             except httpx.HTTPError as error:
-                failure = unreachable_error(url, error)
+                failure = self._unreachable(url, error)
+                if isinstance(failure, NotTrustedError):
+                    raise failure from error
                 continue
             if response.status_code < 400 or response.status_code == NOT_FOUND:
                 return response
             failure = refused_error(url, response)
         assert failure is not None
         raise failure
+
+    def _unreachable(self, url: str, error: httpx.HTTPError) -> FetchError:
+        cause = diagnose(
+            url, bundle=self._settings.get("cert", ""), proxy=self._settings.get("proxy", "")
+        )
+        if cause is None:
+            return unreachable_error(url, error)
+        return NotTrustedError(f"cannot download {display_name(url)}: {cause.why}", cause.hint)
 
     def _auth(self, url: str) -> httpx.Auth | tuple[str, str] | None:
         host = urlsplit(url).hostname or ""

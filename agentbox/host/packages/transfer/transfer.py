@@ -7,7 +7,12 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from agentbox.host.packages.errors import DiskFullError, FetchError, FileMissingError
+from agentbox.host.packages.errors import (
+    DiskFullError,
+    FetchError,
+    FileMissingError,
+    NotTrustedError,
+)
 from agentbox.host.packages.origin import FileOrigin
 from agentbox.host.packages.transfer.cache import Cache, describe_difference, mismatch_error
 
@@ -75,7 +80,7 @@ class Transfer:
             try:
                 self._stream(partial)
                 return
-            except FileMissingError:
+            except (FileMissingError, NotTrustedError):
                 raise
             except FetchError:
                 if remaining == 0 or self._stop.is_set():

@@ -21,6 +21,7 @@ READS = (
     "sovereign_mesh.relay.enabled",
     "sovereign_mesh.relay.expose",
     "egress.allow",
+    "network.resolve",
     "limits.allow_degraded",
     "backup.folder",
     "agents",
@@ -68,6 +69,8 @@ def _find_widenings(context: RuleContext) -> Iterator[tuple[str, str]]:
         yield "sovereign_mesh.relay.expose", "the relay is published"
     if wildcards := [text for text in context["egress.allow"] if text.partition(":")[0] == "*"]:
         yield "egress.allow", f"agents may reach {' and '.join(wildcards)}"
+    if context["network.resolve"] == "proxy":
+        yield "network.resolve", "names that agents reach are not checked for private addresses"
     if context["backup.folder"].startswith("/"):
         yield "backup.folder", "the box writes, and can delete, snapshots in a folder of this host"
     if degraded := context["limits.allow_degraded"]:

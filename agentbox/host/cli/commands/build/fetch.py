@@ -58,6 +58,7 @@ def command(
     from agentbox.host.packages.store.fetch import fetch_all
     from agentbox.plan.lockfile.reader import parse_lock
 
+    cli.use_network(cli.load_manifest())
     lock = parse_lock(lock_path(cli.manifest))
     with host_cache() as cache:
         result = fetch_all(
