@@ -10,10 +10,7 @@ umask 022
 say() { printf '%s\n' "$*" >&2; }
 as_root() { if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi; }
 note() { LC_ALL=C apt-get -s --no-install-recommends install "$@" | sed -n 's/^Inst \([^ ]*\) (.*/\1/p' >>"$here/.venv.packages"; }
-apt() {
-  as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq -y -o DPkg::Lock::Timeout=120 \
-    ${AGENTBOX_CA_BUNDLE:+-o "Acquire::https::CAInfo=$AGENTBOX_CA_BUNDLE"} "$@"
-}
+apt() { as_root env DEBIAN_FRONTEND=noninteractive LC_ALL=C apt-get -qq -y -o DPkg::Lock::Timeout=120 ${AGENTBOX_CA_BUNDLE:+-o "Acquire::https::CAInfo=$AGENTBOX_CA_BUNDLE"} "$@"; }
 usable() { "$1" -c 'import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; }
 
 consented() {

@@ -66,8 +66,6 @@ def write_stamp(target: Path, checkout: Path) -> None:
 
 def _adopt_authorities() -> tuple[str, str] | None:
     """Makes pip trust what `AGENTBOX_CA_BUNDLE` names; returns why that cannot be used."""
-    if not os.environ.get("AGENTBOX_CA_BUNDLE"):
-        return None
     from agentbox.core.errors import AgentboxError
     from agentbox.host.network.adopt import adopt_authorities
 

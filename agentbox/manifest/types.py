@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from agentbox.manifest import amounts, backup_types, http_types
+from agentbox.manifest import amounts, backup_types, http_types, network_types
 from agentbox.manifest.declarations.constraints import MinItems, Pattern, Range, TypeInfo
+from agentbox.manifest.network_types import HOST, PATH
 
 _UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
@@ -37,7 +38,6 @@ def size_bytes(text: str) -> int:
 
 _NAME = "^[a-z][a-z0-9-]{0,31}$"
 _VARIABLE = "^[A-Z][A-Z0-9_]{0,63}$"
-_PATH = r"^/$|^(/(?!\.{1,2}(/|$))[^/\u0000-\u001f\u007f]+)+$"
 _AUTHORITY = r"[^\s/?#@]+([/?#]\S*)?$"
 _KEY = "^[0-9a-f]{64}$|^npub1[02-9ac-hj-np-z]{58}$"
 _OCTET = "(25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -46,11 +46,6 @@ _IPV6 = (
     f"({_GROUP}:){{7}}{_GROUP}|({_GROUP}:){{1,7}}:|({_GROUP}:){{1,6}}:{_GROUP}|"
     + "".join(f"({_GROUP}:){{1,{7 - n}}}(:{_GROUP}){{1,{n}}}|" for n in range(2, 6))
     + f"{_GROUP}:(:{_GROUP}){{1,6}}|:((:{_GROUP}){{1,7}}|:)"
-)
-_LABEL = "[A-Za-z0-9_]([A-Za-z0-9_-]{0,61}[A-Za-z0-9_])?"
-_HOST = (
-    rf"((\*|(\*\.)?{_LABEL}(\.{_LABEL})*)|[0-9]{{1,3}}(\.[0-9]{{1,3}}){{3}}(/[0-9]{{1,2}})?|"
-    r"\[[0-9A-Fa-f:.]{2,45}(/[0-9]{1,3})?\](/[0-9]{1,3})?)"
 )
 _PORT = r":([1-9][0-9]{0,4}|\*)"
 _BARE_IPV6 = "^[0-9A-Fa-f]{0,4}(:[0-9A-Fa-f]{0,4}){2,7}(/[0-9]{1,3})?$"
@@ -95,17 +90,7 @@ BoxPath = Annotated[
         "an absolute path",
         '"/run/secrets/token"',
     ),
-    Pattern(f"^$|{_PATH}"),
-]
-HostPath = Annotated[
-    str,
-    TypeInfo(
-        "host_path",
-        'An absolute, normalised path of this host; "" for none.',
-        "an absolute path",
-        '"/etc/ssl/corp.pem"',
-    ),
-    Pattern(f"^$|{_PATH}"),
+    Pattern(f"^$|{PATH}"),
 ]
 RelativePath = Annotated[
     str,
@@ -155,7 +140,7 @@ VolumeSource = Annotated[
         "a volume name or an absolute host path",
         '"cache"',
     ),
-    Pattern(f"{_NAME}|{_PATH}"),
+    Pattern(f"{_NAME}|{PATH}"),
 ]
 Device = Annotated[
     str,
@@ -275,17 +260,7 @@ NetPattern = Annotated[
         "a host, *.host, IP or CIDR, with or without a port",
         '"*.example.com:443"',
     ),
-    Pattern(f"^{_HOST}({_PORT})?$|{_BARE_IPV6}"),
-]
-NetHost = Annotated[
-    str,
-    TypeInfo(
-        "net_host",
-        "A host, *.host, IP or CIDR, at any port. IPv6 stands in brackets.",
-        "a host, *.host, IP or CIDR",
-        '"*.corp.example"',
-    ),
-    Pattern(f"^{_HOST}$"),
+    Pattern(f"^{HOST}({_PORT})?$|{_BARE_IPV6}"),
 ]
 NetTarget = Annotated[
     str,
@@ -295,14 +270,14 @@ NetTarget = Annotated[
         "a host, IP or CIDR with a port",
         '"10.0.0.5:5432"',
     ),
-    Pattern(f"^{_HOST}{_PORT}$"),
+    Pattern(f"^{HOST}{_PORT}$"),
 ]
 
 
 def types_by_name() -> Mapping[str, Any]:
     """The annotation of each named type, by its name."""
     hints: dict[str, Any] = {}
-    modules = (vars(amounts), vars(backup_types), vars(http_types))
+    modules = (vars(amounts), vars(backup_types), vars(http_types), vars(network_types))
     for hint in chain(globals().values(), *(names.values() for names in modules)):
         if get_origin(hint) is Annotated:
             hints.update((mark.name, hint) for mark in get_args(hint) if isinstance(mark, TypeInfo))

@@ -113,9 +113,8 @@ class Probe:
     exit_code: int = 0
     stdout_regex: str = ""
     modules: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(
-        default_factory=dict
-    )  # exec and python-import: added to the minimal environment
+    # exec and python-import: added to the minimal environment
+    env: Mapping[str, str] = field(default_factory=dict)
     url: str = ""
     status: int = 200
     body_regex: str = ""
@@ -227,9 +226,7 @@ class Digests:
 
 @frozen
 class Plan:
-    """Everything that the renderers, the boot and the API need. `writable_roots` are checked at
-    boot and by /ready.
-    """
+    """What renderers, boot and API need. `writable_roots` are checked at boot and by /ready."""
 
     schema: int = 1
     version: str
@@ -286,8 +283,7 @@ class Plan:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The inverse of `to_json`. Raises ValueError with the missing or unknown field."""
-        plan = build(cls, data, "plan")
-        assert isinstance(plan, cls)
+        plan: Self = build(cls, data, "plan")
         return plan
 
     @cached_property

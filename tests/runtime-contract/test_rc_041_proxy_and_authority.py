@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -27,6 +28,7 @@ from support.model_server import ModelServer
 from support.package_index import PROJECT, make_index, serve_files
 
 from agentbox.contracts.orchestrator import RunResult
+from agentbox.core.paths import CHECKOUT
 from agentbox.plan.model import Plan
 
 FILES, MODELS, MIRROR = "files.example", "models.example", "mirror.example"
@@ -34,16 +36,9 @@ PASSWORD = "pa55 of jane"
 ACCOUNT = f"jane:{PASSWORD}"
 OWN_NAME = "agentbox-rc-proxy"  # a network of its own: it may run beside another box
 PROXY_PORT = 19128
-NETWORK = f"""
-[network]
-proxy = "http://127.0.0.1:{PROXY_PORT}"
-proxy_env = "PROXY_ACCOUNT"
-ca_bundle = "ROOT"
-resolve = "proxy"
-
-[egress]
-allow = ["{FILES}"]
-
+PAGE = (CHECKOUT / "docs/howto/behind-a-proxy.md").read_text()
+ADDRESS, FILE = "http://proxy.corp.example:3128", "/etc/ssl/corp.pem"  # those of the page
+AGENTS = f"""
 [providers.models]
 enabled = true
 base_url = "https://{MODELS}/v1"
@@ -60,7 +55,8 @@ LINES = {
     "git": f"git ls-remote https://{FILES}/repository.git HEAD",
     "pip": f"{sys.executable} -m pip download -q --no-cache-dir --no-deps -d $TMPDIR "
     f"--index-url https://{FILES}/simple {PROJECT} && ls $TMPDIR",
-    "npm": f"npm view behind-proxy version --fetch-retries 0 --registry https://{FILES}/npm/",
+    "npm": f"npm view behind-proxy version --fetch-retry-mintimeout 500 "
+    f"--registry https://{FILES}/npm/",
     "model": 'curl -fsS "$OPENAI_BASE_URL/chat/completions" -H "Authorization: Bearer '
     '$OPENAI_API_KEY" -d \'{"model":"small-1","max_tokens":50,"messages":'
     '[{"role":"user","content":"Hi."}]}\'',
@@ -105,10 +101,17 @@ class Place:
         self.network, self.proxy, self.directory = network, proxy, directory
         self.authority = directory / "root.pem"
 
+    def of_the_page(self, number: int) -> str:
+        """A manifest of docs/howto/behind-a-proxy.md, with the address and file of the test."""
+        blocks: list[str] = re.findall(r"^```toml\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+        own = blocks[number].replace(FILE, str(self.authority))
+        assert own != blocks[number]
+        return "\n" + own.replace(ADDRESS, f"http://127.0.0.1:{PROXY_PORT}")
+
     @contextmanager
     def box(self, alter: Callable[[Plan], Plan] | None = None) -> Iterator[ProcessBox]:
         """One that serves."""
-        manifest = MANIFEST.replace(NAME, OWN_NAME) + NETWORK.replace("ROOT", str(self.authority))
+        manifest = MANIFEST.replace(NAME, OWN_NAME) + self.of_the_page(1) + AGENTS
         box = ProcessBox(self.directory, Options(manifest=manifest, secrets=SECRETS, alter=alter))
         try:
             self.network.run(box.start)
@@ -215,18 +218,15 @@ def test_rc_041_lock_and_fetch(place: Place, mirror: Mirror, tmp_path: Path) -> 
     """apt, pip and downloads of its own; without the authority the certificate is named."""
     checkout = unlocked(tmp_path, mirror)
     checkout.use(f"https://{MIRROR}")
-    network = f"""
-[network]
-proxy = "http://127.0.0.1:{PROXY_PORT}"
-proxy_env = "PROXY_ACCOUNT"
-"""
+    network = place.of_the_page(0)
     manifest = checkout.manifest.read_text()
-    checkout.manifest.write_text(manifest + network)
+    line = next(line for line in network.splitlines() if line.startswith("ca_bundle"))
+    checkout.manifest.write_text(manifest + network.replace(line, ""))
     (checkout.source / ".env").write_text(f"PROXY_ACCOUNT={ACCOUNT}\n")
     said = place.network.run(lambda: checkout.run("lock", code=4))
     assert f'the certificate that {MIRROR} showed is not trusted here (issuer "Corp CA")' in said
     assert "Set AGENTBOX_CA_BUNDLE or [network] ca_bundle." in said
-    checkout.manifest.write_text(f'{manifest}{network}ca_bundle = "{place.authority}"\n')
+    checkout.manifest.write_text(manifest + network)
     seen = len(place.proxy.seen)
     assert "added 10" in place.network.run(lambda: checkout.run("lock"))
     assert "added" in place.network.run(lambda: checkout.run("fetch"))

@@ -5,7 +5,8 @@ from typing import Annotated, Literal
 from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.constraints import Unique
 from agentbox.manifest.declarations.key import key
-from agentbox.manifest.types import Env, HostPath, HttpUrl, NetHost
+from agentbox.manifest.network_types import HostPath, NetHost
+from agentbox.manifest.types import Env, HttpUrl
 
 
 @frozen

@@ -8,7 +8,6 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from agentbox.core.certificates import read_certificates
 from agentbox.core.paths import CHECKOUT, Paths
 from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.process.privilege_drop import BOX_UID
@@ -62,6 +61,8 @@ def _copy_authorities(paths: Paths, network: NetworkPlan | None) -> None:
         path.unlink(missing_ok=True)
     shutil.rmtree(paths.authorities, ignore_errors=True)
     if network is not None and network.ca_bundle:
+        from agentbox.core.certificates import read_certificates
+
         text = read_certificates(Path(network.ca_bundle), "network.ca_bundle")
         paths.mounted_authorities.write_text(text)
 
