@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from itertools import chain
 from typing import Annotated, Any, Final, Literal, Self, get_args, get_origin
 
-from agentbox.manifest import amounts, backup_types, http_types, network_types
+from agentbox.manifest import named_types
 from agentbox.manifest.declarations.constraints import MinItems, Pattern, Range, TypeInfo
-from agentbox.manifest.network_types import HOST, PATH
+from agentbox.manifest.named_types import HOST, PATH
 
 _UNITS: Final = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40}
 
@@ -277,7 +277,7 @@ NetTarget = Annotated[
 def types_by_name() -> Mapping[str, Any]:
     """The annotation of each named type, by its name."""
     hints: dict[str, Any] = {}
-    modules = (vars(amounts), vars(backup_types), vars(http_types), vars(network_types))
+    modules = (vars(named_types),)
     for hint in chain(globals().values(), *(names.values() for names in modules)):
         if get_origin(hint) is Annotated:
             hints.update((mark.name, hint) for mark in get_args(hint) if isinstance(mark, TypeInfo))

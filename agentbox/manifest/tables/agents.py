@@ -3,9 +3,9 @@
 from typing import Annotated, Literal
 
 from agentbox.core.frozen import frozen
-from agentbox.manifest.amounts import MoneyOrNone
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import ENABLED, Not, key, table
+from agentbox.manifest.named_types import MoneyOrNone
 from agentbox.manifest.tables.acp import AgentAcpTable
 from agentbox.manifest.tables.limits import LimitsTable
 from agentbox.manifest.types import (

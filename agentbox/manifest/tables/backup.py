@@ -3,9 +3,9 @@
 from typing import Annotated, Literal
 
 from agentbox.core.frozen import frozen
-from agentbox.manifest.backup_types import Cron, Recipient
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import key
+from agentbox.manifest.named_types import Cron, Recipient
 from agentbox.manifest.types import Size, VolumeSource
 
 BackupPart = Literal[

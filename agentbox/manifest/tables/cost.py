@@ -3,9 +3,9 @@
 from typing import Annotated, Literal
 
 from agentbox.core.frozen import frozen
-from agentbox.manifest.amounts import Currency
 from agentbox.manifest.declarations.constraints import Range
 from agentbox.manifest.declarations.key import key
+from agentbox.manifest.named_types import Currency
 
 
 @frozen

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import ENABLED, Not, entries, key, table
-from agentbox.manifest.http_types import HeaderName, HeaderValue
+from agentbox.manifest.named_types import HeaderName, HeaderValue
 from agentbox.manifest.tables.limits import LimitsTable
 from agentbox.manifest.types import (
     Argument,

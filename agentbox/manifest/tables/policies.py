@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.constraints import MinItems, Unique
 from agentbox.manifest.declarations.key import key
-from agentbox.manifest.http_types import HttpPath
+from agentbox.manifest.named_types import HttpPath
 from agentbox.manifest.types import Name, PolicyPattern
 
 Method = Literal["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from agentbox.core.frozen import frozen
-from agentbox.manifest.amounts import Money, MoneyOrNone
 from agentbox.manifest.declarations.constraints import Range, Unique
 from agentbox.manifest.declarations.key import ENABLED, entries, key
+from agentbox.manifest.named_types import Money, MoneyOrNone
 from agentbox.manifest.types import Env, Glob, HttpUrl
 
 

@@ -11,8 +11,8 @@ from agentbox.api.backups.record import BackupRecord
 from agentbox.api.backups.schedule import due_at, overdue_seconds
 from agentbox.core import clock
 from agentbox.core.paths import Paths
-from agentbox.manifest.backup_types import Cron
 from agentbox.manifest.declarations.constraints import Pattern, compiled
+from agentbox.manifest.named_types import Cron
 
 SUNDAY = datetime(2026, 3, 1, 12, 30, 20, tzinfo=UTC)  # 1 March 2026
 

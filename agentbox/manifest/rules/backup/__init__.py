@@ -1,1 +1,1 @@
-"""Rules about backups. One file per rule, named after its code."""
+"""Rules about backups and the network. One file per rule, named after its code."""

@@ -1,1 +1,0 @@
-"""Rules about how others are reached."""
