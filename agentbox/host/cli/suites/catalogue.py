@@ -75,6 +75,7 @@ SUITES = (
             ("python", "-m", "mypy", "agentbox", "tools", "testkit", "tests/support"),
             ("lint-imports",),
         ),
+        lane="commands",  # beside the image build, for which the rest of the lane waits
     ),
     Suite("contract", ("tests/contract", "tests/mesh"), workers=2),
     Suite(
