@@ -91,9 +91,9 @@ def command(
     minutes, 4 GB of free disk). e2e: the command line as operators use it: a real package's test
     suite, disasters, kills, interrupts.
 
-    Suites run in three lanes beside each other: without containers; boxes; lint and commands. Tests with a
-    bound of wall-clock time run last, two at a time, and those in containers alone. build/tests has
-    each suite's output and report, and results.json.
+    Suites run in three lanes beside each other: without containers; boxes; lint and commands. Tests
+    with a bound of wall-clock time run last, two at a time, and those in containers alone.
+    build/tests has each suite's output and report, and results.json.
     """
     run_under_init()
     sample_options = (*(["--full"] if full else []), *([f"--sample-seed={seed}"] if seed else []))
