@@ -14,13 +14,14 @@ from agentbox.manifest.tables.api import ApiTable
 from agentbox.manifest.tables.backup import BackupTable
 from agentbox.manifest.tables.cost import CostTable
 from agentbox.manifest.tables.desktop import DesktopTable
-from agentbox.manifest.tables.egress import EgressTable, NetworkTable
+from agentbox.manifest.tables.egress import EgressTable
 from agentbox.manifest.tables.gpu import GpuTable
 from agentbox.manifest.tables.image import ImageTable
 from agentbox.manifest.tables.limits import LimitsTable
 from agentbox.manifest.tables.mcp import McpTable
 from agentbox.manifest.tables.mesh import MeshTable
 from agentbox.manifest.tables.meta import MetaTable
+from agentbox.manifest.tables.network import NetworkTable
 from agentbox.manifest.tables.observability import ObservabilityTable
 from agentbox.manifest.tables.policies import PolicyTable
 from agentbox.manifest.tables.privacy import PrivacyTable

@@ -13,7 +13,7 @@ from agentbox.manifest.features.model import Feature
 from agentbox.manifest.keys import apply_class, significant_values
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.skills.corpus import select_skills, usable_skills
-from agentbox.manifest.tables.egress import NetworkTable
+from agentbox.manifest.tables.network import NetworkTable
 from agentbox.plan import backup, session_host, slots, storage
 from agentbox.plan.drift import apply_table
 from agentbox.plan.egress import destinations

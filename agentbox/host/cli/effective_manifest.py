@@ -10,11 +10,10 @@ from agentbox.manifest.declarations.key_path import to_text
 from agentbox.manifest.features.loader import enabled_features
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.features.ports import port_table
-from agentbox.manifest.features.slots import slot_class
 from agentbox.manifest.keys import effective_values
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.model import plain
-from agentbox.manifest.tables.slots import SLOTS
+from agentbox.manifest.tables.slots import SLOTS, slot_class
 from agentbox.manifest.toml_text import format_toml
 
 

@@ -11,13 +11,13 @@ from agentbox.manifest.declarations.key_path import fill_entry, split_names
 from agentbox.manifest.features.model import Feature
 from agentbox.manifest.features.ports import ListenerSpec, port_table
 from agentbox.manifest.features.security_exceptions import seccomp_files
-from agentbox.manifest.features.slots import SlotClass, slot_class
 from agentbox.manifest.features.supported_choices import gates
 from agentbox.manifest.findings import SEVERITIES, Finding, Related
 from agentbox.manifest.keys import flatten, generic_path, keys
 from agentbox.manifest.load import Manifest
 from agentbox.manifest.model import Model
 from agentbox.manifest.rules.unvalidated_lock import UnvalidatedLock
+from agentbox.manifest.tables.slots import SlotClass, slot_class
 from agentbox.policy.policy import Policy
 
 _GATE_MAP: Final = "mcp.servers"

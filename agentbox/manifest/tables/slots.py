@@ -5,7 +5,7 @@ used while `use` names an implementation whose class has it.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeVar, dataclass_transform
+from typing import ClassVar, Final, Literal, TypeVar, dataclass_transform, get_args
 
 from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.key import key, table
@@ -33,6 +33,11 @@ _REQUIRED = (
     '`use = "off"` implies false.'
 )
 _T = TypeVar("_T")
+
+SlotClass = Literal["local", "external", "off"]
+"""Of an implementation, as in the prefix of its name."""
+
+_CLASSES: Final = {str(name): name for name in get_args(SlotClass)}
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(key,))
@@ -120,3 +125,11 @@ class AdaptersTable:
 
 
 SLOTS = tuple(IMPLEMENTATIONS)
+
+
+def slot_class(use: str) -> SlotClass:
+    """The class of the implementation `use`, as in `external-http`. Raises KeyError for an unknown
+    class.
+    """
+    result: SlotClass = _CLASSES[use.partition("-")[0]]
+    return result

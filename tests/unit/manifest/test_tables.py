@@ -10,7 +10,6 @@ from jsonschema import Draft202012Validator
 
 from agentbox.manifest.declarations.conditions import conditions
 from agentbox.manifest.declarations.key import APPLY_ORDER
-from agentbox.manifest.features.slots import slot_class
 from agentbox.manifest.keys import generic_path, keys
 from agentbox.manifest.model import Model, hints_of
 from agentbox.manifest.schema.generator import (
@@ -19,7 +18,7 @@ from agentbox.manifest.schema.generator import (
     properties,
     schema_text,
 )
-from agentbox.manifest.tables.slots import SLOTS, AdaptersTable
+from agentbox.manifest.tables.slots import SLOTS, AdaptersTable, slot_class
 from agentbox.manifest.types import types_by_name
 
 ALLOWED_KEYWORDS = {

@@ -9,7 +9,13 @@ from agentbox.plan.model import Plan
 from agentbox.plan.names import KUBERNETES, TARGET_VARIABLE
 from agentbox.plan.render import yaml
 from agentbox.plan.render.errors import RenderError
-from agentbox.plan.render.kubernetes.storage import host_volumes, mebibytes, memory_volumes, mounts
+from agentbox.plan.render.kubernetes.storage import (
+    authority_volumes,
+    host_volumes,
+    mebibytes,
+    memory_volumes,
+    mounts,
+)
 from agentbox.plan.render.options import RenderOptions, container_environment, passed_variables
 
 MANIFEST_KEY = "agentbox.toml"
@@ -188,6 +194,7 @@ def _volumes(plan: Plan, profile: ContainerProfile) -> list[dict[str, Any]]:
     return [
         *memory_volumes(profile.tmpfs),
         *host_volumes(profile.volumes),
+        *authority_volumes(plan, profile.volumes),
         *([{"name": _SECRETS, "secret": secret}] if plan.secrets else []),
         {"name": _MANIFEST, "configMap": {"name": plan.name, "defaultMode": 0o444}},
     ]

@@ -1,5 +1,5 @@
-"""Volumes of the pod: claims for durable data, memory for tmpfs mounts, a node path per host
-directory.
+"""Volumes of the pod: claims for durable data, memory for tmpfs mounts, a ConfigMap for trusted
+certificates, a node path per host directory.
 """
 
 import re
@@ -7,10 +7,13 @@ from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
+from agentbox.core.paths import Paths
 from agentbox.plan.model import Plan, TmpfsPlan, VolumePlan
 from agentbox.plan.names import STATE
 from agentbox.plan.render.kubernetes.names import label, selector_labels
 
+_AUTHORITIES = "authorities"
+_AUTHORITIES_KEY = "ca-bundle.pem"
 _STATE = 15  # GiB: the default quota of pods and journal, plus one
 _OTHER = 10  # GiB; a claim can be enlarged, never shrunk
 
@@ -33,7 +36,7 @@ def claims(plan: Plan, volumes: Iterable[VolumePlan]) -> list[dict[str, Any]]:
             },
         }
         for row in volumes
-        if not _is_host_path(row)
+        if not _is_host_path(row) and not _is_authorities(row)
     ]
 
 
@@ -44,6 +47,14 @@ def host_volumes(volumes: Iterable[VolumePlan]) -> list[dict[str, Any]]:
         for row in volumes
         if _is_host_path(row)
     ]
+
+
+def authority_volumes(plan: Plan, volumes: Iterable[VolumePlan]) -> list[dict[str, Any]]:
+    """`network.ca_bundle` is a file of the operator's host; a cluster has it in the ConfigMap
+    `NAME-authorities`, under the key `ca-bundle.pem`.
+    """
+    source = {"name": f"{plan.name}-{_AUTHORITIES}", "defaultMode": 0o444}
+    return [{"name": _AUTHORITIES, "configMap": source} for row in volumes if _is_authorities(row)]
 
 
 def memory_volumes(rows: Iterable[TmpfsPlan]) -> list[dict[str, Any]]:
@@ -65,8 +76,9 @@ def mounts(volumes: Iterable[VolumePlan], rows: Iterable[TmpfsPlan]) -> list[dic
         *({"name": _name("memory", row.target), "mountPath": row.target} for row in rows),
         *(
             {
-                "name": _name("host", row.source) if _is_host_path(row) else row.source,
+                "name": _volume_name(row),
                 "mountPath": row.target,
+                **({"subPath": _AUTHORITIES_KEY} if _is_authorities(row) else {}),
                 **({"readOnly": True} if row.read_only else {}),
             }
             for row in volumes
@@ -75,8 +87,18 @@ def mounts(volumes: Iterable[VolumePlan], rows: Iterable[TmpfsPlan]) -> list[dic
     return sorted(result, key=lambda mount: str(mount["mountPath"]))
 
 
+def _volume_name(row: VolumePlan) -> str:
+    if _is_authorities(row):
+        return _AUTHORITIES
+    return _name("host", row.source) if _is_host_path(row) else row.source
+
+
+def _is_authorities(row: VolumePlan) -> bool:
+    return row.target == str(Paths().mounted_authorities)
+
+
 def _is_host_path(row: VolumePlan) -> bool:
-    return row.source.startswith("/")
+    return row.source.startswith("/") and not _is_authorities(row)
 
 
 def _name(kind: str, path: str) -> str:
