@@ -20,6 +20,7 @@ _TOOLS = {
     "git": "git",
     "make": "make",
     "jq": "jq",
+    "age": "age",
     "zsh": "zsh",
     "fish": "fish",
     "chromium-headless-shell": "chromium-headless-shell",
