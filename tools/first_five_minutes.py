@@ -9,6 +9,7 @@ Every command runs for real, in a temporary directory, on a box that is removed 
 
 import argparse
 import os
+import random
 import re
 import socket
 import subprocess
@@ -78,13 +79,25 @@ def environment(home: Path) -> dict[str, str]:
     return {**os.environ, **added}
 
 
-def free_ports(number: int) -> list[int]:
-    """Ports of the loopback address on which nothing listens."""
-    listeners = [socket.create_server(("127.0.0.1", 0)) for _ in range(number)]
-    ports = [listener.getsockname()[1] for listener in listeners]
-    for listener in listeners:
-        listener.close()
-    return ports
+def free_ports() -> tuple[int, int]:
+    """Ports of the API and of metrics, with a free one for the gateway three above the API's. They
+    lie below those of outgoing connections (32768 and up), which may be taken at any moment.
+    """
+    return next(
+        (port, port + 1)
+        for port in random.sample(range(20_000, 29_000), 100)
+        if _is_free(port, port + 1, port + 3)
+    )
+
+
+def _is_free(*ports: int) -> bool:
+    try:
+        for port in ports:
+            with socket.create_server(("127.0.0.1", port)):
+                continue
+    except OSError:
+        return False
+    return True
 
 
 def prepare(home: Path) -> None:
@@ -94,7 +107,7 @@ def prepare(home: Path) -> None:
     box.mkdir()
     project.mkdir(parents=True)
     (box / "agentbox.sh").symlink_to(CHECKOUT / "agentbox.sh")
-    api, metrics = free_ports(2)
+    api, metrics = free_ports()
     manifest = f'meta = {{ schema_version = 1, name = "five-minutes" }}\napi.port = {api}\n'
     (box / "agentbox.toml").write_text(f"{manifest}observability.metrics_port = {metrics}\n")
     (box / "agentbox.lock").write_bytes((CHECKOUT / "agentbox.lock").read_bytes())
