@@ -19,7 +19,8 @@ def refused(call: Callable[[], object]) -> int:
 
 
 def test_a_token_that_a_restore_disabled_is_enabled(own_box: Callable[..., ApiBox]) -> None:
-    """By name or id, at once and for good, in the journal once; another name is exit 2."""
+    """By name or id, at once and also after a restart, in the journal once; another name is exit
+    2."""
     box = own_box(orchestrator=False)
     with box.client() as client:
         made = client.call("create_token", body={"name": "back", "scopes": ["beads:read"]})

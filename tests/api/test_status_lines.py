@@ -34,7 +34,7 @@ KEY = "limits.fds"
 
 
 @dataclass
-class Desk:
+class CliBox:
     """A box, and the manifest and state directory by which the command line finds it."""
 
     sealed: Sealed
@@ -57,7 +57,7 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def cli_box(tmp_path: Path) -> Iterator[CliBox]:
     """The box has one exception, and checks for drift every three seconds."""
     with PrefixBox() as box:
         manifest, features = parse(text(), "agentbox.toml"), load_features()
@@ -66,7 +66,7 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         plan = box.install(replace(made, probes=(), test_hooks=True, exceptions=(WIDER,)))
         box.paths.lock.write_bytes(lock_bytes(lock))
         (tmp_path / "agentbox.lock").write_bytes(lock_bytes(lock))
-        found = Desk(Sealed(box, plan), tmp_path)
+        found = CliBox(Sealed(box, plan), tmp_path)
         box.paths.baked_manifest.write_bytes(text())
         found.write(text())
         box.start({"BOX_TOKEN": TOKEN, "AGENTBOX_TEST_CLOCK_SCALE": "20"})
@@ -87,34 +87,34 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
         found.sealed.client.close()
 
 
-def test_exceptions_and_drift_have_lines(desk: Desk) -> None:
+def test_exceptions_and_drift_have_lines(cli_box: CliBox) -> None:
     """First the exception and no drift of the manifest; then, changed under the box, both verbs name the key."""
-    status = desk.lines("status")
+    status = cli_box.lines("status")
     assert (status["exceptions"], status["drift"]) == (WIDER.key, "none")
     assert "manifest: " not in status["posture drift"]
-    health = desk.lines("health")
+    health = cli_box.lines("health")
     assert health["exceptions"] == WIDER.key
     assert "manifest: " not in health["drift"]
-    desk.write(text(limits="fds = 100"))
-    assert desk.lines("status")["drift"] == KEY
+    cli_box.write(text(limits="fds = 100"))
+    assert cli_box.lines("status")["drift"] == KEY
     told = until(
         lambda: [
             one
-            for one in [desk.lines("health")["drift"]]
+            for one in [cli_box.lines("health")["drift"]]
             if f"manifest: live {KEY} (expected" in one
         ]
     )
-    assert desk.lines("status")["posture drift"] == told[0].replace("; ", ", ")
+    assert cli_box.lines("status")["posture drift"] == told[0].replace("; ", ", ")
 
 
-def test_none_is_said_too(desk: Desk) -> None:
+def test_none_is_said_too(cli_box: CliBox) -> None:
     """A box that matches its plan, without exceptions, reports this in both."""
-    desk.sealed.box.stop()
-    desk.sealed.box.install(replace(desk.sealed.plan, exceptions=()))
-    desk.sealed.box.paths.baked_manifest.write_bytes(text())
-    desk.write(text())
-    desk.sealed.box.start({"BOX_TOKEN": TOKEN})
-    desk.sealed.box.wait_until(lambda: len(desk.sealed.box.events("BootstrapCompleted")) == 2)
-    health = desk.lines("health")
+    cli_box.sealed.box.stop()
+    cli_box.sealed.box.install(replace(cli_box.sealed.plan, exceptions=()))
+    cli_box.sealed.box.paths.baked_manifest.write_bytes(text())
+    cli_box.write(text())
+    cli_box.sealed.box.start({"BOX_TOKEN": TOKEN})
+    cli_box.sealed.box.wait_until(lambda: len(cli_box.sealed.box.events("BootstrapCompleted")) == 2)
+    health = cli_box.lines("health")
     assert health["exceptions"] == "none (baseline)"
     assert health["drift"] == "none: the box matches its plan"

@@ -214,7 +214,7 @@ class TestExternalPg(BeadsContract):
         assert set(told) <= kept
 
     async def test_B17_killed_processes_lose_no_bead_and_close_none_twice(self, store, full):
-        """Of four one is killed at work on 200 beads; with --full three on 400 (`bench/scale.py` has 8 and 10,000)."""
+        """One of four is killed at work on 200 beads; `bench/scale.py` has 8 and 10,000."""
         beads, kills = (400, 3) if full else (200, 1)
         # The server's own clock: leases end while the test runs.
         plain = store.with_secrets(dsn=store.server.dsn())

@@ -193,7 +193,8 @@ async def test_V15_a_sender_killed_in_the_middle_sends_the_rest(store, reader, n
 async def test_V15_a_sink_killed_in_the_middle_gets_everything_once(
     adapter, reader, name, host, full
 ):
-    """SIGKILL while 1500 records arrive, twice: three times with --full; it resumes from what it had stored."""
+    """SIGKILL while 1500 records arrive, twice: three times with --full; it resumes from what it
+    had stored."""
     moments = (0.1, 0.3, 0.2) if full else (0.1, 0.3)
     writing = asyncio.create_task(fill(adapter, 1500))
     for seconds in moments:

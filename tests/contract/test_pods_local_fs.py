@@ -156,7 +156,8 @@ class TestLocalFs(PodsContract):
         await adapter.write("d", b"")
 
     async def test_P08_a_kill_at_any_point_leaves_old_or_new(self, store, full):
-        """5 kills, 20 with --full, of a process that writes without end: index and files agree afterwards, nothing is under way."""
+        """5 kills, 20 with --full, of a process that writes without end: index and files agree
+        afterwards, nothing is under way."""
         for round_ in range(0, 20, 1 if full else 4):
             async with store.worker("write-objects") as worker:
                 for _ in range(5 + 3 * round_):

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk, Earlier
+from cli_box import CliBox, PreviousBuilds
 from skipping import no_other_skip
 from told import PAGE, Told
 
@@ -43,31 +43,31 @@ def told(request: pytest.FixtureRequest) -> Iterator[Told]:
 
 
 @pytest.fixture(scope="session")
-def earlier() -> Earlier:
+def previous() -> PreviousBuilds:
     """Nothing yet."""
-    return Earlier()
+    return PreviousBuilds()
 
 
 @pytest.fixture(scope="module")
-def desk(tmp_path_factory: pytest.TempPathFactory, earlier: Earlier) -> Iterator[Desk]:
+def cli_box(tmp_path_factory: pytest.TempPathFactory, previous: PreviousBuilds) -> Iterator[CliBox]:
     """The box of a module: started by its first test, stopped after its last."""
-    yield from _box(Desk(tmp_path_factory.mktemp("desk"), NAME, PORT), earlier)
+    yield from _box(CliBox(tmp_path_factory.mktemp("cli_box"), NAME, PORT), previous)
 
 
 @pytest.fixture
-def other(tmp_path: Path, earlier: Earlier) -> Iterator[Desk]:
+def other(tmp_path: Path, previous: PreviousBuilds) -> Iterator[CliBox]:
     """A second box, which does not run yet."""
-    yield from _box(Desk(tmp_path / "other", f"{NAME}-other", PORT + 20), earlier)
+    yield from _box(CliBox(tmp_path / "other", f"{NAME}-other", PORT + 20), previous)
 
 
-def _box(made: Desk, earlier: Earlier) -> Iterator[Desk]:
+def _box(made: CliBox, previous: PreviousBuilds) -> Iterator[CliBox]:
     port = made.port
-    if made.name not in earlier.free:
+    if made.name not in previous.free:
         made.down()  # the remains of an earlier run that was killed
-    earlier.free.discard(made.name)
-    made.take_image(earlier)
+    previous.free.discard(made.name)
+    made.take_image(previous)
     yield made
     if (built := BoxState(made.state).build_stamp()) is not None and made.port == port:
-        earlier.images[port] = built
+        previous.images[port] = built
     made.down()
-    earlier.free.add(made.name)
+    previous.free.add(made.name)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from desk import PYTHON, Desk, wait_for
+from cli_box import PYTHON, CliBox, wait_for
 from support.acp_agent import SCRIPT
 from support.mcp_servers import CALCULATOR
 
@@ -54,33 +54,33 @@ pytestmark = pytest.mark.timeout(_LOCK_SECONDS + _UP_SECONDS)  # the first test 
 
 
 @pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliBox]:
     """Locked, built and started by the commands of the product."""
-    desk = Desk(tmp_path_factory.mktemp("hosts"), NAME, PORT, MANIFEST)
-    desk.down()  # the remains of an earlier run that was killed
-    shutil.copyfile(CHECKOUT / "agentbox.lock", desk.folder / "agentbox.lock")
-    locked = desk("lock", timeout=_LOCK_SECONDS)
+    cli_box = CliBox(tmp_path_factory.mktemp("hosts"), NAME, PORT, MANIFEST)
+    cli_box.down()  # the remains of an earlier run that was killed
+    shutil.copyfile(CHECKOUT / "agentbox.lock", cli_box.folder / "agentbox.lock")
+    locked = cli_box("lock", timeout=_LOCK_SECONDS)
     assert locked.code == 0, locked.err
-    started = desk("up", "--yes", timeout=_UP_SECONDS)
+    started = cli_box("up", "--yes", timeout=_UP_SECONDS)
     assert started.code == 0, started.err
-    yield desk
-    desk.down()
+    yield cli_box
+    cli_box.down()
 
 
-def pids(box: Desk) -> dict[str, int]:
+def pids(box: CliBox) -> dict[str, int]:
     """Of both programs, as supervisord has them now; 0 = it does not run."""
     rows = json.loads(box.inside(PYTHON, "-I", "-c", STATES))
     return {name: rows[name][1] for name in PROGRAMS}
 
 
-def called(box: Desk) -> Any:
+def called(box: CliBox) -> Any:
     """What an agent gets of a call of the server's tool."""
     ran = box("run", "--agent", "caller")
     assert ran.code == 0, ran.err
     return json.loads(ran.out)["result"]
 
 
-def asked(box: Desk) -> str:
+def asked(box: CliBox) -> str:
     """What the agent of a new session says."""
     opened = box("session", "new", "--agent", "talker")
     assert opened.code == 0, opened.err
@@ -91,7 +91,7 @@ def asked(box: Desk) -> str:
     return prompted.out
 
 
-def test_both_programs_serve(box: Desk) -> None:
+def test_both_programs_serve(box: CliBox) -> None:
     """The boot is sealed and ready with them, an agent's call reaches the server, a session answers a prompt."""
     assert box.status()["missing"] == []
     assert all(pids(box).values())
@@ -100,7 +100,7 @@ def test_both_programs_serve(box: Desk) -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_killed_program_is_repaired(box: Desk, name: str) -> None:
+def test_a_killed_program_is_repaired(box: CliBox, name: str) -> None:
     """supervisord starts it again, and it serves."""
     killed = box.kill_program(name)
     wait_for(lambda: pids(box)[name] not in (0, killed), 30, f"{name} runs again")
@@ -111,7 +111,7 @@ def test_a_killed_program_is_repaired(box: Desk, name: str) -> None:
         assert "you said: hello" in asked(box)
 
 
-def test_it_stops_within_its_budget(box: Desk) -> None:
+def test_it_stops_within_its_budget(box: CliBox) -> None:
     """With a server and a session that run: else the engine would kill it, which is exit code 137."""
     assert called(box)["structuredContent"] == {"sum": 42}
     assert box("session", "new", "--agent", "talker").code == 0

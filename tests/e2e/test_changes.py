@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import dataclass
 
 import pytest
-from desk import Desk
+from cli_box import CliBox
 
 LIVE = "adapters.beads.lease_seconds = 77\n"
 BOOT = 'api.max_body = "2MiB"\n'
@@ -23,18 +23,18 @@ class Seen:
     boot: str
 
 
-def seen(box: Desk) -> Seen:
+def seen(box: CliBox) -> Seen:
     found = box.container()
     return Seen(found["Id"], found["State"]["StartedAt"], box.status()["boot_id"])
 
 
 @pytest.fixture(scope="module")
-def box(desk: Desk) -> Desk:
-    desk.up()
-    return desk
+def box(cli_box: CliBox) -> CliBox:
+    cli_box.up()
+    return cli_box
 
 
-def changed(box: Desk, extra: str) -> tuple[Seen, Seen, str]:
+def changed(box: CliBox, extra: str) -> tuple[Seen, Seen, str]:
     """Before and after an `up` with that manifest, and the output of its stage `start`."""
     before = seen(box)
     box.write(extra)
@@ -48,7 +48,7 @@ def changed(box: Desk, extra: str) -> tuple[Seen, Seen, str]:
     )
 
 
-def test_nothing_changed_does_nothing(box: Desk) -> None:
+def test_nothing_changed_does_nothing(box: CliBox) -> None:
     """The same container, start and boot; the stages print `unchanged`. A comment in the manifest
     changes no value."""
     before = seen(box)
@@ -59,14 +59,14 @@ def test_nothing_changed_does_nothing(box: Desk) -> None:
     assert {said[name] for name in ("lock", "fetch", "image", "start")} == {"unchanged"}
 
 
-def test_a_live_key_is_applied_in_place(box: Desk) -> None:
+def test_a_live_key_is_applied_in_place(box: CliBox) -> None:
     """No boot: the box applies it."""
     before, after, said = changed(box, LIVE)
     assert after == before
     assert "applied in place (adapters.beads.lease_seconds)" in said
 
 
-def test_a_boot_key_boots_again_in_place(box: Desk) -> None:
+def test_a_boot_key_boots_again_in_place(box: CliBox) -> None:
     """The same container, another boot."""
     before, after, said = changed(box, LIVE + BOOT)
     assert after.container == before.container
@@ -74,7 +74,7 @@ def test_a_boot_key_boots_again_in_place(box: Desk) -> None:
     assert "booted again (api.max_body)" in said
 
 
-def test_a_recreate_key_makes_a_new_container(box: Desk) -> None:
+def test_a_recreate_key_makes_a_new_container(box: CliBox) -> None:
     """Another container with the new limit, of the same image."""
     image = box.container()["Image"]
     before, after, said = changed(box, LIVE + BOOT + RECREATE)
@@ -84,7 +84,7 @@ def test_a_recreate_key_makes_a_new_container(box: Desk) -> None:
     assert box.container()["Image"] == image
 
 
-def test_restart_takes_boot_keys_and_refuses_more(box: Desk) -> None:
+def test_restart_takes_boot_keys_and_refuses_more(box: CliBox) -> None:
     """A boot key takes effect; a recreate key is refused by name, and nothing happens."""
     box.write(BOOT + RECREATE)
     before = seen(box)
@@ -102,7 +102,7 @@ def test_restart_takes_boot_keys_and_refuses_more(box: Desk) -> None:
     box.write(BOOT + RECREATE)
 
 
-def test_a_secret_that_changed_boots_again(box: Desk) -> None:
+def test_a_secret_that_changed_boots_again(box: CliBox) -> None:
     """The new token works afterwards, without a new container."""
     before = seen(box)
     box.environment["AGENTBOX_API_TOKEN"] = "0123456789abcdef" * 4
@@ -114,7 +114,7 @@ def test_a_secret_that_changed_boots_again(box: Desk) -> None:
     assert box("run", "--", "echo", "fine").out == "fine\n"
 
 
-def test_down_prints_the_shutdown_mark(box: Desk) -> None:
+def test_down_prints_the_shutdown_mark(box: CliBox) -> None:
     """Clean after an orderly stop, unclean after a KILL; then nothing runs, and status and run
     report it."""
     assert box("down").out.startswith("down (clean, drained in ")

@@ -10,21 +10,21 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk, mounted
+from cli_box import CliBox, mounted
 from told import Told
 
 from agentbox.core.paths import CHECKOUT
 
 
 @pytest.fixture(scope="module")
-def started(desk: Desk) -> Desk:
+def started(cli_box: CliBox) -> CliBox:
     """A ready box."""
-    desk.up()
-    return desk
+    cli_box.up()
+    return cli_box
 
 
 @pytest.fixture
-def box(started: Desk) -> Iterator[Desk]:
+def box(started: CliBox) -> Iterator[CliBox]:
     """After every test that has it, whatever it did, `up` with the valid manifest works and the box
     runs programs."""
     yield started
@@ -34,7 +34,7 @@ def box(started: Desk) -> Iterator[Desk]:
     assert started("run", "--", "echo", "fine").out == "fine\n"
 
 
-def test_a_port_of_another_program(other: Desk, told: Told) -> None:
+def test_a_port_of_another_program(other: CliBox, told: Told) -> None:
     """Exit 7, naming the key, the port and the program; the second `up`, when it is free, works."""
     for key, port in (("api.port", other.port), ("observability.metrics_port", other.port + 1)):
         with socket.socket() as taken:
@@ -51,7 +51,7 @@ def test_a_port_of_another_program(other: Desk, told: Told) -> None:
 
 
 @pytest.mark.sampled(3, family="refusals")
-def test_a_port_of_another_box(box: Desk, other: Desk, told: Told) -> None:
+def test_a_port_of_another_box(box: CliBox, other: CliBox, told: Told) -> None:
     """Exit 7, naming that box; under the process engine too."""
     other.port = box.port
     other.write()
@@ -63,7 +63,7 @@ def test_a_port_of_another_box(box: Desk, other: Desk, told: Told) -> None:
 
 
 @pytest.mark.sampled(3, family="refusals")
-def test_a_foreign_container_of_the_same_name(other: Desk, box: Desk, told: Told) -> None:
+def test_a_foreign_container_of_the_same_name(other: CliBox, box: CliBox, told: Told) -> None:
     """Exit 7; `down` and `status` do not touch it."""
     argv = [
         "docker",
@@ -99,7 +99,7 @@ BROKEN_MANIFESTS = {
 }
 
 
-def test_a_corrupt_manifest(box: Desk, told: Told) -> None:
+def test_a_corrupt_manifest(box: CliBox, told: Told) -> None:
     """Exit 1 with the position of each finding; the running box is not touched."""
     before = box.container()["State"]["StartedAt"]
     for what, content in BROKEN_MANIFESTS.items():
@@ -113,7 +113,7 @@ def test_a_corrupt_manifest(box: Desk, told: Told) -> None:
 
 
 @pytest.mark.sampled(3, family="refusals")
-def test_a_manifest_that_is_not_there(box: Desk, told: Told) -> None:
+def test_a_manifest_that_is_not_there(box: CliBox, told: Told) -> None:
     """Exit 2."""
     box.manifest.unlink()
     ran = box("up")
@@ -123,7 +123,7 @@ def test_a_manifest_that_is_not_there(box: Desk, told: Told) -> None:
 
 
 @pytest.mark.sampled(3, family="changes from outside")
-def test_a_damaged_record(box: Desk) -> None:
+def test_a_damaged_record(box: CliBox) -> None:
     """The box is still found: `status` shows it and reports that `up` repairs the record."""
     for damage in ("", "{", "[]", '{"engine": 1}', "\x00\x01"):
         (box.state / "record.json").write_text(damage)
@@ -133,7 +133,7 @@ def test_a_damaged_record(box: Desk) -> None:
 
 
 @pytest.mark.sampled(3, family="refusals")
-def test_limits_beyond_the_host(box: Desk, told: Told) -> None:
+def test_limits_beyond_the_host(box: CliBox, told: Told) -> None:
     """More than the schema has: exit 1. More than this host has: exit 3. Both name the key; nothing is clamped."""
     box.write(f"resources.nofile = {1 << 30}\n")
     ran = box("up")
@@ -149,7 +149,7 @@ def test_limits_beyond_the_host(box: Desk, told: Told) -> None:
 
 
 @pytest.mark.sampled(3, family="refusals")
-def test_a_read_only_project(box: Desk, told: Told, tmp_path: Path) -> None:
+def test_a_read_only_project(box: CliBox, told: Told, tmp_path: Path) -> None:
     """Exit 3; a file or a missing directory: exit 2."""
     with mounted("tmpfs", "ro", tmp_path / "project"):
         ran = box("up", "--yes", "--project", str(tmp_path / "project"))
@@ -161,7 +161,7 @@ def test_a_read_only_project(box: Desk, told: Told, tmp_path: Path) -> None:
 
 
 @pytest.mark.sampled(3, family="changes from outside")
-def test_a_project_that_the_box_may_not_write(box: Desk, told: Told, tmp_path: Path) -> None:
+def test_a_project_that_the_box_may_not_write(box: CliBox, told: Told, tmp_path: Path) -> None:
     """Without consent exit 3 with the command; with it an access list, which `down --project`
     removes."""
     project = tmp_path / "project"
@@ -184,7 +184,7 @@ def test_a_project_that_the_box_may_not_write(box: Desk, told: Told, tmp_path: P
 
 
 @pytest.mark.sampled(3, family="changes from outside")
-def test_a_box_that_somebody_removed(box: Desk, told: Told) -> None:
+def test_a_box_that_somebody_removed(box: CliBox, told: Told) -> None:
     """`run`, `restart`, `shell` and `logs` report that it was removed; `down` succeeds."""
     subprocess.run(["docker", "rm", "--force", box.name], check=True, capture_output=True)
     assert {verb: box(*verb.split()).code for verb in ("run -- true", "restart", "shell -- true", "logs", "status")} == {
@@ -200,7 +200,7 @@ ANOTHER_PACKAGE = "skills.media.ffmpeg = true\n"  # which the lock of the checko
 
 
 @pytest.mark.sampled(3, family="refusals")
-def test_a_stale_lock(box: Desk, told: Told) -> None:
+def test_a_stale_lock(box: CliBox, told: Told) -> None:
     """With --locked: exit 5, naming what is missing in the lock file."""
     box.write(ANOTHER_PACKAGE)
     ran = box("up", "--locked")
@@ -210,7 +210,7 @@ def test_a_stale_lock(box: Desk, told: Told) -> None:
 
 
 @pytest.mark.sampled(3, family="refusals")
-def test_no_network(box: Desk, told: Told) -> None:
+def test_no_network(box: CliBox, told: Told) -> None:
     """A package is requested and no mirror answers: exit 4, and the lock file is unchanged. What is
     locked and fetched needs no network: the stages before the container's start pass."""
     before = LOCK.read_bytes()
@@ -224,7 +224,7 @@ def test_no_network(box: Desk, told: Told) -> None:
     assert box("build", offline=True).code == 0
 
 
-def test_no_engine(box: Desk, told: Told) -> None:
+def test_no_engine(box: CliBox, told: Told) -> None:
     """A daemon that does not listen: exit 6 and its address, whatever the command; the box is
     unchanged afterwards."""
     box.environment["DOCKER_HOST"] = "unix:///nonexistent/docker.sock"

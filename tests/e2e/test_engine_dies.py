@@ -12,7 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 import pytest
-from desk import Desk, Ran, wait_for
+from cli_box import CliBox, Ran, wait_for
 from told import Told
 
 from agentbox.core import mount_namespace
@@ -111,7 +111,7 @@ def dockerd() -> Iterator[Dockerd]:
 
 @pytest.mark.timed  # beside the first daemon, which other suites keep busy, a second one is slow
 def test_an_engine_that_dies_during_up(
-    other: Desk, told: Told, dockerd: Dockerd, tmp_path: Path
+    other: CliBox, told: Told, dockerd: Dockerd, tmp_path: Path
 ) -> None:
     """Killed while the box starts: exit 6, one sentence that names the daemon's address; started again, `up` works."""
     dockerd.start()
@@ -127,7 +127,7 @@ def _last(said: Path) -> str:
     return "".join(said.read_text().splitlines(keepends=True)[-2:])
 
 
-def _story(other: Desk, dockerd: Dockerd, tmp_path: Path) -> Ran:
+def _story(other: CliBox, dockerd: Dockerd, tmp_path: Path) -> Ran:
     """The output of the `up` during which it died."""
     out = tmp_path / "out"
     up = other.begin("up", "--yes", out=out)

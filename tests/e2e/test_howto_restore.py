@@ -8,7 +8,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from cli_box import CliBox
 from support.staged_state import stage
 
 from agentbox.backup.archive.keys import new_identity
@@ -29,13 +29,13 @@ def commands() -> list[list[str]]:
 
 
 @pytest.mark.sampled(3, family="pages that are played")
-def test_each_command_of_the_page_works(desk: Desk, other: Desk, tmp_path: Path) -> None:
+def test_each_command_of_the_page_works(cli_box: CliBox, other: CliBox, tmp_path: Path) -> None:
     """`latest` is a snapshot of the box; names of files become those of this test."""
     secret, recipient = new_identity()
     (tmp_path / "recovery-sheet.txt").write_text(f"{secret}\n")
-    desk.up(*UP)
-    record = BoxState(desk.state).running_record()
-    stage(Paths(Path(record.root)), tmp_path / "staged", snapshot="latest-copy", box=desk.name)
+    cli_box.up(*UP)
+    record = BoxState(cli_box.state).running_record()
+    stage(Paths(Path(record.root)), tmp_path / "staged", snapshot="latest-copy", box=cli_box.name)
     folder = Paths(Path(record.root)).backups
     ArchiveRepository(folder, [recipient]).write(tmp_path / "staged")
     if os.geteuid() == 0:  # as the box writes it
@@ -48,7 +48,7 @@ def test_each_command_of_the_page_works(desk: Desk, other: Desk, tmp_path: Path)
     }
     seen = set()
     for words in commands():
-        box = other if words[0] == "--manifest" else desk
+        box = other if words[0] == "--manifest" else cli_box
         words = words[2:] if words[0] == "--manifest" else words
         named = [given.get(word, word) for word in words]
         if "--into" in named:
@@ -57,4 +57,4 @@ def test_each_command_of_the_page_works(desk: Desk, other: Desk, tmp_path: Path)
         assert ran.code == 0, f"{words}: {ran.err}"
         seen.add(words[0])
     assert seen == {"backup", "restore"}
-    assert desk.status()["state"] == other.status()["state"] == "ready"
+    assert cli_box.status()["state"] == other.status()["state"] == "ready"

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from desk import Desk, end, wait_for
+from cli_box import CliBox, end, wait_for
 from told import Told
 
 SEED = 20261121
@@ -23,9 +23,9 @@ STAGES = ("validate", "fetch", "image", "start")
 
 
 @pytest.fixture(scope="module")
-def box(desk: Desk) -> Desk:
-    desk.up()
-    return desk
+def box(cli_box: CliBox) -> CliBox:
+    cli_box.up()
+    return cli_box
 
 
 @pytest.mark.sampled(4)
@@ -33,7 +33,7 @@ def box(desk: Desk) -> Desk:
     ("stage", "how"), tuple(zip(STAGES, random.Random(SEED).sample(HOWS, len(HOWS)), strict=True))
 )
 def test_up_can_be_cut_off(
-    box: Desk, tmp_path: Path, stage: str, how: tuple[str, signal.Signals, bool]
+    box: CliBox, tmp_path: Path, stage: str, how: tuple[str, signal.Signals, bool]
 ) -> None:
     """Interrupted after that stage, at a random moment: exit 130, one message and no traceback;
     then `up` and `run` work."""
@@ -59,7 +59,7 @@ def test_up_can_be_cut_off(
     assert box("run", "--", "echo", "fine").out == "fine\n"
 
 
-def test_two_at_once_are_told_apart(box: Desk, told: Told, tmp_path: Path) -> None:
+def test_two_at_once_are_told_apart(box: CliBox, told: Told, tmp_path: Path) -> None:
     """The second ends with exit 7 and the first one's pid; the first is not disturbed."""
     box.write("resources.pids = 2401\n")
     out = tmp_path / "out"
@@ -76,7 +76,7 @@ def test_two_at_once_are_told_apart(box: Desk, told: Told, tmp_path: Path) -> No
     assert first.wait(60) == 0
 
 
-def test_ctrl_c_ends_a_run(box: Desk, tmp_path: Path) -> None:
+def test_ctrl_c_ends_a_run(box: CliBox, tmp_path: Path) -> None:
     """The task is cancelled, its whole tree ends, exit 130."""
     out = tmp_path / "out"
     run = box.begin(

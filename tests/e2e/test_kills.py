@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk, wait_for
+from cli_box import CliBox, wait_for
 
 from agentbox.client import ApiError, BoxClient, BoxUnreachable
 
@@ -22,22 +22,22 @@ COUNTING = f"import time\nfor n in range({LINES}): print(n, flush=True); time.sl
 
 
 @pytest.fixture(scope="module")
-def box(desk: Desk) -> Desk:
+def box(cli_box: CliBox) -> CliBox:
     """A docker box that is ready."""
-    desk.up()
-    return desk
+    cli_box.up()
+    return cli_box
 
 
-def ready(box: Desk) -> bool:
+def ready(box: CliBox) -> bool:
     return box("--json", "status").code == 0
 
 
-def client_of(box: Desk) -> BoxClient:
+def client_of(box: CliBox) -> BoxClient:
     return BoxClient(box.url, token=(box.state / "token").read_text().strip())
 
 
 @pytest.mark.sampled(3, family="killed programs")
-def test_kill_9_of_the_api_loses_no_line_of_an_agent(box: Desk, tmp_path: Path) -> None:
+def test_kill_9_of_the_api_loses_no_line_of_an_agent(box: CliBox, tmp_path: Path) -> None:
     """`run` streams 2,000 numbered lines; the API is killed twice meanwhile: every line arrives
     once, in order, and the exit code is the agent's."""
     out = tmp_path / "out"
@@ -55,7 +55,7 @@ def test_kill_9_of_the_api_loses_no_line_of_an_agent(box: Desk, tmp_path: Path) 
 
 @pytest.mark.sampled(3, family="killed programs")
 def test_kill_9_of_the_agent_host_leaves_no_orphan_and_a_bead_that_tells(
-    box: Desk, tmp_path: Path
+    box: CliBox, tmp_path: Path
 ) -> None:
     """The agent and its child end with their host; the bead of the task is closed as failed with
     the reason; the next run works."""
@@ -79,7 +79,7 @@ def test_kill_9_of_the_agent_host_leaves_no_orphan_and_a_bead_that_tells(
 
 
 @pytest.mark.sampled(3, family="killed programs")
-def test_no_acknowledged_event_is_lost_while_the_writer_is_killed(box: Desk) -> None:
+def test_no_acknowledged_event_is_lost_while_the_writer_is_killed(box: CliBox) -> None:
     """1,000 events are appended by four clients while the API is killed three times at random; afterwards each one that was
     acknowledged stands in the journal once, at the number that was answered, and the chain verifies."""
     answered: dict[int, int] = {}
@@ -138,7 +138,7 @@ def _next(numbers: Iterator[int], lock: threading.Lock) -> int | None:
         return next(numbers, None)
 
 
-def _journal(box: Desk) -> dict[int, int]:
+def _journal(box: CliBox) -> dict[int, int]:
     found: dict[int, int] = {}
     since = -1
     with client_of(box) as client:
@@ -152,7 +152,7 @@ def _journal(box: Desk) -> dict[int, int]:
             since = batch["next_since"]
 
 
-def test_a_box_that_its_engine_gave_up_is_named_and_up_counts_anew(box: Desk) -> None:
+def test_a_box_that_its_engine_gave_up_is_named_and_up_counts_anew(box: CliBox) -> None:
     """Docker restarts a container five times in all, however long it ran well between. Then
     `status` reports it, and the next `up` resets the count."""
     for number in range(5):
@@ -178,11 +178,11 @@ def test_a_box_that_its_engine_gave_up_is_named_and_up_counts_anew(box: Desk) ->
     wait_for(lambda: ready(box), 60, "ready again")
 
 
-def _runs(box: Desk) -> tuple[bool, int]:
+def _runs(box: CliBox) -> tuple[bool, int]:
     found = box.container()
     return found["State"]["Running"] and not found["State"]["Restarting"], found["RestartCount"]
 
 
-def _kill_first(box: Desk) -> None:
+def _kill_first(box: CliBox) -> None:
     """The container's first process, not by docker's own `kill`, after which it starts nothing again."""
     os.kill(box.container()["State"]["Pid"], signal.SIGKILL)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from desk import Desk
+from cli_box import CliBox
 from harness.waiting import wait_for
 
 from agentbox.client import BoxClient
@@ -18,7 +18,7 @@ from agentbox.core.paths import Paths
 PORT = 29190
 
 
-class Remembering(Desk):
+class Remembering(CliBox):
     """Its memory is on."""
 
     def write(self, extra: str | None = None) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from desk import Desk, wait_for
+from cli_box import CliBox, wait_for
 from support.model_server import ModelServer, play_script
 from support.model_turns import ModelTurn
 
@@ -37,26 +37,26 @@ def server() -> Iterator[ModelServer]:
         yield running
 
 
-def asked(box: Desk) -> str:
+def asked(box: CliBox) -> str:
     """What an agent of the manifest was answered."""
     made = box("agent", "spawn", "asker").out.strip()
     wait_for(lambda: "exited" in box("agent", "show", made).out, 30, "it has asked")
     return box("agent", "logs", made).out
 
 
-def test_a_key_a_call_a_budget(desk: Desk, server: ModelServer) -> None:
+def test_a_key_a_call_a_budget(cli_box: CliBox, server: ModelServer) -> None:
     """The key comes from stdin and is shown nowhere; a changed one applies after `up`; used budget
     stays used."""
-    desk.write(MANIFEST.format(url=server.url, asks=ASKS))
-    assert desk("secrets", "set", "MODEL_KEY", given=f"{KEY}\n").code == 0
-    ran = desk.up(*UP)
-    assert "I am the model." in asked(desk)
-    assert KEY not in ran.out + ran.err + desk("secrets", "list").out
-    assert desk("secrets", "set", "MODEL_KEY", given="another-key-0123456789").code == 0
-    desk.up(*UP)
-    assert "rejected the key of this box" in asked(desk)
-    assert desk("secrets", "set", "MODEL_KEY", given=KEY).code == 0
-    desk.up(*UP)
-    assert "I am the model." in asked(desk)
+    cli_box.write(MANIFEST.format(url=server.url, asks=ASKS))
+    assert cli_box("secrets", "set", "MODEL_KEY", given=f"{KEY}\n").code == 0
+    ran = cli_box.up(*UP)
+    assert "I am the model." in asked(cli_box)
+    assert KEY not in ran.out + ran.err + cli_box("secrets", "list").out
+    assert cli_box("secrets", "set", "MODEL_KEY", given="another-key-0123456789").code == 0
+    cli_box.up(*UP)
+    assert "rejected the key of this box" in asked(cli_box)
+    assert cli_box("secrets", "set", "MODEL_KEY", given=KEY).code == 0
+    cli_box.up(*UP)
+    assert "I am the model." in asked(cli_box)
     assert server.requests[-1].body["max_tokens"] < 500  # what the box left before the two restarts
-    assert "over the model budget of asker" in asked(desk)
+    assert "over the model budget of asker" in asked(cli_box)

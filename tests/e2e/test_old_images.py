@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from cli_box import CliBox
 
 from agentbox.host.engines.docker.old_images import PLAN_LABEL, remove_old_images
 from agentbox.host.engines.state import MAX_BUILDS, BoxState, BuildStamp
@@ -107,14 +107,14 @@ def test_what_is_not_ours_or_is_used_stays(make: Make, state: BoxState) -> None:
     assert remove_old_images(state) == [used.image_id]
 
 
-def test_up_removes_them_once_the_box_is_ready(make: Make, desk: Desk) -> None:
+def test_up_removes_them_once_the_box_is_ready(make: Make, cli_box: CliBox) -> None:
     """And reports it; the running box keeps its own image."""
-    state = BoxState(desk.state)
+    state = BoxState(cli_box.state)
     state.make()
     stamps = [make() for _ in range(MAX_BUILDS + 1)]
     for stamp in stamps:
         state.add_build(stamp)
-    ran = desk.up()
+    ran = cli_box.up()
     assert "removed 2 images of earlier builds" in ran.err
     assert [there(stamp) for stamp in stamps] == [False] * 2 + [True] * (MAX_BUILDS - 1)
-    assert desk.container()["State"]["Running"] is True
+    assert cli_box.container()["State"]["Running"] is True

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from cli_box import CliBox
 
 from agentbox.box.boot.steps.p1_roots import MIN_FREE_BYTES
 from agentbox.box.supervision.missing_protections import PROCESS_ENGINE_LACKS
@@ -25,21 +25,21 @@ UP = ("--engine", "process")
 
 
 @pytest.fixture(scope="module")
-def box(desk: Desk) -> Desk:
-    desk.up(*UP)
-    return desk
+def box(cli_box: CliBox) -> CliBox:
+    cli_box.up(*UP)
+    return cli_box
 
 
-def root_of(box: Desk) -> Path:
+def root_of(box: CliBox) -> Path:
     return Path(box.status()["protections_absent"] and _record(box)["root"])
 
 
-def _record(box: Desk) -> dict[str, str]:
+def _record(box: CliBox) -> dict[str, str]:
     found: dict[str, str] = json.loads((box.state / "record.json").read_text())
     return found
 
 
-def test_it_says_what_it_lacks(box: Desk) -> None:
+def test_it_says_what_it_lacks(box: CliBox) -> None:
     """`up` and `status` list every protection that is absent."""
     assert tuple(box.status()["protections_absent"]) == PROCESS_ENGINE_LACKS
     said = box.up(*UP).out
@@ -47,14 +47,14 @@ def test_it_says_what_it_lacks(box: Desk) -> None:
         assert f"not protected here: {line}" in said
 
 
-def test_run_and_exit_codes(box: Desk) -> None:
+def test_run_and_exit_codes(box: CliBox) -> None:
     """Output and exit codes are passed on; the box's user is never root."""
     assert box("run", "--", "sh", "-c", "id -u; exit 3").out.strip() != "0"
     assert box("run", "--", "sh", "-c", "exit 3").code == 3
 
 
 @pytest.mark.sampled(3, family="verbs of the process engine")
-def test_up_changes_what_runs(box: Desk) -> None:
+def test_up_changes_what_runs(box: CliBox) -> None:
     """Nothing for nothing; a changed key boots again, without a `down` in between."""
     boot = box.status()["boot_id"]
     box.up(*UP)
@@ -74,7 +74,7 @@ def project() -> Iterator[Path]:
 
 
 @pytest.mark.sampled(3, family="verbs of the process engine")
-def test_a_project_is_the_workspace(box: Desk, project: Path) -> None:
+def test_a_project_is_the_workspace(box: CliBox, project: Path) -> None:
     """And the box's own workspace returns when the project is no longer requested."""
     assert box("run", "--direct", "--", "sh", "-c", "echo own > own").code == 0
     box.up(*UP, "--project", str(project))
@@ -85,7 +85,7 @@ def test_a_project_is_the_workspace(box: Desk, project: Path) -> None:
 
 
 @pytest.mark.sampled(3, family="verbs of the process engine")
-def test_a_killed_supervisor_leaves_nothing_that_stays(box: Desk) -> None:
+def test_a_killed_supervisor_leaves_nothing_that_stays(box: CliBox) -> None:
     """`status` reports that it ended; `down` ends what remained and reports unclean; `up` works."""
     root = root_of(box)
     os.kill(int(_record(box)["pid"]), signal.SIGKILL)
@@ -97,7 +97,7 @@ def test_a_killed_supervisor_leaves_nothing_that_stays(box: Desk) -> None:
 
 
 @pytest.mark.sampled(3, family="verbs of the process engine")
-def test_a_full_disk_is_named_and_nothing_is_lost(other: Desk) -> None:
+def test_a_full_disk_is_named_and_nothing_is_lost(other: CliBox) -> None:
     """No space below the state directory: `up` and `status` report which one and what to do; with a
     little space everything can be read, and `up` reports what is missing without waiting for it;
     with space everything works."""
@@ -157,7 +157,7 @@ def _fill(path: Path, amount: int) -> None:
 
 
 @pytest.mark.sampled(3, family="verbs of the process engine")
-def test_a_lost_record_is_found(box: Desk) -> None:
+def test_a_lost_record_is_found(box: CliBox) -> None:
     """A box whose record is missing is found, and adopted by `up`."""
     (box.state / "record.json").unlink()
     assert box.status()["engine"] == "process"
@@ -166,7 +166,7 @@ def test_a_lost_record_is_found(box: Desk) -> None:
 
 
 @pytest.mark.sampled(3, family="verbs of the process engine")
-def test_a_taken_port_is_named(box: Desk, other: Desk) -> None:
+def test_a_taken_port_is_named(box: CliBox, other: CliBox) -> None:
     """Exit 7, naming the program."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", other.port))

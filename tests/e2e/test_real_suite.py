@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from cli_box import CliBox
 
 # 2,300 tests that need the standard library only; its source distribution has them.
 PACKAGE = "docutils==0.23"
@@ -47,10 +47,10 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def box(desk: Desk, project: Path) -> Desk:
+def box(cli_box: CliBox, project: Path) -> CliBox:
     """A ready box whose workspace is that directory."""
-    desk.up("--project", str(project))
-    return desk
+    cli_box.up("--project", str(project))
+    return cli_box
 
 
 def summary(text: str) -> tuple[int, str]:
@@ -62,7 +62,7 @@ def summary(text: str) -> tuple[int, str]:
     return int(ran[1]), verdict[0]
 
 
-def test_one_broken_line_comes_through(box: Desk, project: Path) -> None:
+def test_one_broken_line_comes_through(box: CliBox, project: Path) -> None:
     """One line removed from the source: the suite's exit code and its report reach the terminal."""
     source = project / FOLDER / "docutils/utils/__init__.py"
     text = source.read_text()
@@ -79,8 +79,9 @@ def test_one_broken_line_comes_through(box: Desk, project: Path) -> None:
     assert (task["state"], task["exit"]["code"]) == ("failed", 1)
 
 
-def test_a_real_test_suite_is_green(box: Desk) -> None:
-    """With the line put back: exit 0, more than two thousand tests, and the task is stored as succeeded."""
+def test_a_real_test_suite_is_green(box: CliBox) -> None:
+    """With the line put back: exit 0, more than two thousand tests, and the task is stored as
+    succeeded."""
     ran = box(*SUITE)
     count, verdict = summary(ran.out)
     assert (ran.code, verdict.split()[0]) == (0, "OK"), ran.out[-2000:]
@@ -89,15 +90,16 @@ def test_a_real_test_suite_is_green(box: Desk) -> None:
     assert (task["state"], task["exit"]["code"]) == ("succeeded", 0)
 
 
-def test_the_journal_tells_what_ran(box: Desk) -> None:
-    """Each of the two runs stands in the journal with its beginning and its end, and the chain verifies."""
+def test_the_journal_tells_what_ran(box: CliBox) -> None:
+    """Each of the two runs stands in the journal with its beginning and its end, and the chain
+    verifies."""
     lines = box("--json", "events", "tail", "-n", "1000").out.splitlines()
     kinds = [json.loads(line)["type"] for line in lines]
     assert (kinds.count("agent.started"), kinds.count("agent.exited")) == (2, 2)
     assert box("events", "verify").code == 0
 
 
-def test_what_the_suite_wrote_is_taken_over(box: Desk, project: Path) -> None:
+def test_what_the_suite_wrote_is_taken_over(box: CliBox, project: Path) -> None:
     """None of it is in the project until the operator commits it; then its owner can read and
     remove it."""
     report = project / FOLDER / "alltests.out"

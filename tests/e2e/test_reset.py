@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from cli_box import CliBox
 
 from agentbox.backup.archive.keys import new_identity
 from agentbox.core.paths import CHECKOUT
@@ -30,9 +30,9 @@ POINTS = {
 
 
 @pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliBox]:
     """A box with a bead, a file in its workspace, and backups that are set up."""
-    made = Desk(tmp_path_factory.mktemp("reset"), "agentbox-e2e-reset", 29210)
+    made = CliBox(tmp_path_factory.mktemp("reset"), "agentbox-e2e-reset", 29210)
     made.down()
     made.write(f'backup.recipients = ["{new_identity()[1]}"]\n')
     made.up(*UP)
@@ -42,31 +42,31 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     made.down()
 
 
-def root(box: Desk) -> Path:
+def root(box: CliBox) -> Path:
     return Path(BoxState(box.state).running_record().root)
 
 
-def workspace(box: Desk) -> Path:
+def workspace(box: CliBox) -> Path:
     return root(box) / "workspace"
 
 
-def titles(box: Desk) -> list[str]:
+def titles(box: CliBox) -> list[str]:
     """Without the epic that the box itself makes for tasks."""
     found = (bead["title"] for bead in box("--json", "bead", "list").json)
     return sorted(title for title in found if title != "tasks")
 
 
-def snapshots(box: Desk) -> dict[str, str]:
+def snapshots(box: CliBox) -> dict[str, str]:
     """Tags of the snapshots by id."""
     return {row["id"]: row["tag"] for row in box("--json", "backup", "list").json}
 
 
-def current(box: Desk) -> int:
+def current(box: CliBox) -> int:
     number: int = box("--json", "generations").json["current"]
     return number
 
 
-def is_fresh(box: Desk) -> bool:
+def is_fresh(box: CliBox) -> bool:
     """True for a new box, False for the old one; nothing in between."""
     found = titles(box)
     assert "kept" in found or not found
@@ -76,7 +76,7 @@ def is_fresh(box: Desk) -> bool:
 
 @pytest.mark.sampled(6, family="killed resets")
 @pytest.mark.parametrize("point", POINTS)
-def test_a_killed_reset_leaves_one_box(box: Desk, point: str) -> None:
+def test_a_killed_reset_leaves_one_box(box: CliBox, point: str) -> None:
     """SIGKILL once that is done: `up` starts the old box or the new one, whole; `rollback` brings
     the old one back.
     """
@@ -96,7 +96,7 @@ def test_a_killed_reset_leaves_one_box(box: Desk, point: str) -> None:
     assert box("bead", "create", f"after {point}").code == 0
 
 
-def test_wrong_input_changes_nothing(box: Desk) -> None:
+def test_wrong_input_changes_nothing(box: CliBox) -> None:
     """No consent, an unknown part, and a box that has no state."""
     number = current(box)
     assert "not confirmed" in box("reset").error()[0]
@@ -107,7 +107,7 @@ def test_wrong_input_changes_nothing(box: Desk) -> None:
     assert current(box) == number
 
 
-def test_a_reset_box_is_as_after_its_first_boot_and_goes_back(box: Desk) -> None:
+def test_a_reset_box_is_as_after_its_first_boot_and_goes_back(box: CliBox) -> None:
     """With a backup first, in the volumes that wait; other tokens. After `prune` the old ones are
     gone.
     """
@@ -137,7 +137,7 @@ def test_a_reset_box_is_as_after_its_first_boot_and_goes_back(box: Desk) -> None
     assert not any(name.endswith(f"-g{made['generation']}") for name in waiting)
 
 
-def test_what_is_kept_stays(box: Desk) -> None:
+def test_what_is_kept_stays(box: CliBox) -> None:
     """Admin token and snapshots, where they are named."""
     token, kept = (box.state / "token").read_text(), snapshots(box)
     assert kept

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from desk import Desk
+from cli_box import CliBox
 from support.staged_state import stage
 
 from agentbox.backup.archive.keys import new_identity
@@ -23,7 +23,7 @@ UP = ("--engine", "process")
 class Snapshots:
     """A repository in a folder, of a box that had one bead and a memory of its own at the cut."""
 
-    box: Desk
+    box: CliBox
     folder: Path
     recipient: str
     identity: Path
@@ -32,7 +32,7 @@ class Snapshots:
     def archive(self, name: str) -> str:
         return str(self.folder / f"{name}.tar.zst.age")
 
-    def restore(self, name: str, *words: str, box: Desk | None = None) -> tuple[int, str]:
+    def restore(self, name: str, *words: str, box: CliBox | None = None) -> tuple[int, str]:
         given = ("--identity", str(self.identity), "--yes", *words)
         ran = (box or self.box)("restore", self.archive(name), *given, timeout=300)
         return ran.code, ran.out if ran.code == 0 else " ".join(ran.error())
@@ -42,17 +42,17 @@ class Snapshots:
 
 
 @pytest.fixture(scope="module")
-def snapshots(desk: Desk, tmp_path_factory: pytest.TempPathFactory) -> Snapshots:
+def snapshots(cli_box: CliBox, tmp_path_factory: pytest.TempPathFactory) -> Snapshots:
     folder = tmp_path_factory.mktemp("snapshots")
     secret, recipient = new_identity()
     identity = folder / "identity"
     identity.write_text(f"# recovery sheet\n{secret}\n")
-    desk.up(*UP)
-    bead = desk("bead", "create", "at the cut").out.strip()
-    made = Snapshots(desk, folder / "repository", recipient, identity, bead)
-    paths = Paths(Path(json.loads((desk.state / "record.json").read_text())["root"]))
+    cli_box.up(*UP)
+    bead = cli_box("bead", "create", "at the cut").out.strip()
+    made = Snapshots(cli_box, folder / "repository", recipient, identity, bead)
+    paths = Paths(Path(json.loads((cli_box.state / "record.json").read_text())["root"]))
     for name in ("good", "broken"):
-        stage(paths, folder / name, snapshot=name, box=desk.name)
+        stage(paths, folder / name, snapshot=name, box=cli_box.name)
     agents = folder / "broken/state/orchestrator/agents.db"
     with closing(apsw.Connection(str(agents))) as connection:  # so that agent-host does not start
         connection.execute("ALTER TABLE facts RENAME COLUMN value TO gone")
@@ -67,11 +67,11 @@ def later(snapshots: Snapshots) -> str:
     return snapshots.box("bead", "create", "after the cut").out.strip()
 
 
-def beads(box: Desk) -> set[str]:
+def beads(box: CliBox) -> set[str]:
     return {bead["id"] for bead in box("--json", "bead", "list").json}
 
 
-def boot(box: Desk) -> str:
+def boot(box: CliBox) -> str:
     return str(box.status()["boot_id"])
 
 
@@ -129,7 +129,7 @@ def test_it_is_restored_in_place(snapshots: Snapshots, later: str) -> None:
 
 
 @pytest.mark.sampled(3, family="restores")
-def test_another_box_is_made_of_it(snapshots: Snapshots, other: Desk) -> None:
+def test_another_box_is_made_of_it(snapshots: Snapshots, other: CliBox) -> None:
     """Beside the first, which goes on; a second time is refused."""
     running = boot(snapshots.box)
     code, said = snapshots.restore("good", "--into", other.name, *UP, box=other)

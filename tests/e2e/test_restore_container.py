@@ -7,19 +7,19 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from cli_box import CliBox
 
 from agentbox.backup.archive.keys import new_identity
 
 
-def mounted(box: Desk) -> dict[str, str]:
+def mounted(box: CliBox) -> dict[str, str]:
     """The volume of each folder of the container."""
     rows = box.container()["Mounts"]
     return {row["Destination"]: row["Name"] for row in rows if row["Type"] == "volume"}
 
 
 @pytest.mark.sampled(3, family="restores")
-def test_a_container_gets_the_restored_volumes(other: Desk, tmp_path: Path) -> None:
+def test_a_container_gets_the_restored_volumes(other: CliBox, tmp_path: Path) -> None:
     """The old ones are kept, and are mounted no more."""
     secret, recipient = new_identity()
     identity = tmp_path / "identity"

@@ -1,4 +1,5 @@
-"""A state folder without space, or one that cannot be written: `up` names it, and works once that has changed."""
+"""A state folder without space, or one that cannot be written: `up` names it, and works once that
+has changed."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from desk import Desk, Earlier, mounted
+from cli_box import CliBox, PreviousBuilds, mounted
 from sampling import OneOfEach
 from told import Told
 
@@ -21,7 +22,7 @@ def fill(folder: Path) -> None:
 
 
 def test_a_full_state_folder(
-    other: Desk, told: Told, earlier: Earlier, one_of_each: OneOfEach
+    other: CliBox, told: Told, previous: PreviousBuilds, one_of_each: OneOfEach
 ) -> None:
     """Exit 3 wherever the space ends, naming the file; once there is space, `up` works; full again,
     a running box continues."""
@@ -38,7 +39,7 @@ def test_a_full_state_folder(
             other("down")
             shutil.rmtree(other.state, ignore_errors=True)
         (folder / "fill").unlink()
-        other.take_image(earlier)
+        other.take_image(previous)
         other.up()
         fill(folder)
         other.up()  # nothing changed: nothing to write
@@ -48,7 +49,7 @@ def test_a_full_state_folder(
 
 
 @pytest.mark.sampled(3, family="refusals")
-def test_a_state_folder_that_cannot_be_written(other: Desk, told: Told, tmp_path: Path) -> None:
+def test_a_state_folder_that_cannot_be_written(other: CliBox, told: Told, tmp_path: Path) -> None:
     """Exit 3, naming the directory and AGENTBOX_STATE_DIR."""
     folder = tmp_path / "there"
     other.environment["AGENTBOX_STATE_DIR"] = str(folder)

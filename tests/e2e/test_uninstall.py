@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from desk import Ran, wait_for
+from cli_box import Ran, wait_for
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.engines.locations import SYSTEM_ROOT

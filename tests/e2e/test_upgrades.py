@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from desk import Desk
+from cli_box import CliBox
 from support.release_tree import ReleaseTree, make_release
 
 from agentbox.core.paths import CHECKOUT, Paths
@@ -60,9 +60,9 @@ def folder() -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliBox]:
     """A box with one bead."""
-    made = Desk(tmp_path_factory.mktemp("upgrades"), "agentbox-e2e-upgrades", 29170)
+    made = CliBox(tmp_path_factory.mktemp("upgrades"), "agentbox-e2e-upgrades", 29170)
     made.down()
     made.write(QUICK)
     made.up(*UP)
@@ -71,24 +71,24 @@ def box(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     made.down()
 
 
-def generations(box: Desk) -> dict[str, Any]:
+def generations(box: CliBox) -> dict[str, Any]:
     found: dict[str, Any] = box("--json", "generations").json
     return found
 
 
-def current(box: Desk) -> dict[str, Any]:
+def current(box: CliBox) -> dict[str, Any]:
     found = generations(box)
     [row] = [row for row in found["generations"] if row["number"] == found["current"]]
     return dict(row)
 
 
-def titles(box: Desk) -> list[str]:
+def titles(box: CliBox) -> list[str]:
     """Without the epic that the task runner makes by itself."""
     rows = box("--json", "bead", "list").json
     return [row["title"] for row in rows if row["title"] != "tasks"]
 
 
-def upgrade(box: Desk, release: ReleaseTree, *words: str, step: str = "") -> tuple[int, str]:
+def upgrade(box: CliBox, release: ReleaseTree, *words: str, step: str = "") -> tuple[int, str]:
     """Exit code and stderr of `upgrade` with that release; killed at `step` if it is given."""
     manifest = ("--manifest", str(box.manifest), "--timeout", "40", "upgrade", *words)
     done = (
@@ -102,7 +102,7 @@ def upgrade(box: Desk, release: ReleaseTree, *words: str, step: str = "") -> tup
 
 @pytest.mark.sampled(4, family="bad releases")
 @pytest.mark.parametrize("name", BAD)
-def test_a_release_that_is_not_good_goes_back(box: Desk, folder: Path, name: str) -> None:
+def test_a_release_that_is_not_good_goes_back(box: CliBox, folder: Path, name: str) -> None:
     """Exit 6 with one sentence that names the reason; the old generation runs, nothing is lost; the
     bad one is not tried again."""
     appended, word = BAD[name]
@@ -125,7 +125,7 @@ def test_a_release_that_is_not_good_goes_back(box: Desk, folder: Path, name: str
     assert f"this is generation {bad['number']}, which is bad" in said
 
 
-def test_a_good_release_is_confirmed_and_can_be_left(box: Desk, folder: Path) -> None:
+def test_a_good_release_is_confirmed_and_can_be_left(box: CliBox, folder: Path) -> None:
     """One whose store moves: it is held, confirmed and good; going back needs --state, says what is
     lost, and brings the old store back."""
     before, held = current(box), titles(box)
@@ -152,7 +152,7 @@ def test_a_good_release_is_confirmed_and_can_be_left(box: Desk, folder: Path) ->
     forget(box, after["number"])
 
 
-def test_one_that_is_left_waits_for_the_operator(box: Desk, folder: Path) -> None:
+def test_one_that_is_left_waits_for_the_operator(box: CliBox, folder: Path) -> None:
     """upgrade.rollback = "never": it stays held, `status` says so and changes nothing, and
     `rollback` returns to the one that ran before it, with all that was there."""
     before, held = current(box), titles(box)
@@ -179,7 +179,7 @@ def test_one_that_is_left_waits_for_the_operator(box: Desk, folder: Path) -> Non
 @pytest.mark.sampled(3, family="killed upgrades")
 @pytest.mark.parametrize("step", ["prepared", "starting", "confirmed"])
 def test_a_killed_upgrade_is_finished_by_the_next_command(
-    box: Desk, folder: Path, step: str
+    box: CliBox, folder: Path, step: str
 ) -> None:
     """SIGKILL of the command: `status` finds the trial and finishes or undoes it; one generation
     runs, with all that was there."""
@@ -201,7 +201,7 @@ def test_a_killed_upgrade_is_finished_by_the_next_command(
         forget(box, row["number"])
 
 
-def test_refusals_are_named(box: Desk) -> None:
+def test_refusals_are_named(box: CliBox) -> None:
     """A tag, a generation that runs or is pinned, one that is not there."""
     number = current(box)["number"]
     cases = {
@@ -222,7 +222,7 @@ def test_refusals_are_named(box: Desk) -> None:
 
 
 @pytest.mark.sampled(3, family="pages that are played")
-def test_the_page_is_what_is_typed(box: Desk) -> None:
+def test_the_page_is_what_is_typed(box: CliBox) -> None:
     """docs/howto/upgrade-and-roll-back.md, its commands in order, after a change of the manifest
     that needs a new container."""
     blocks = re.findall(r"^```\n(.*?)^```", PAGE.read_text(), re.MULTILINE | re.DOTALL)
@@ -248,7 +248,7 @@ def test_the_page_is_what_is_typed(box: Desk) -> None:
     box.write(QUICK)
 
 
-def test_an_unchanged_box_is_left_alone(box: Desk) -> None:
+def test_an_unchanged_box_is_left_alone(box: CliBox) -> None:
     """`upgrade` and `up` of the same inputs make no generation and stop nothing."""
     rows, boot = len(generations(box)["generations"]), box.status()["boot_id"]
     assert "no new generation is needed" in box("upgrade").out
@@ -257,7 +257,7 @@ def test_an_unchanged_box_is_left_alone(box: Desk) -> None:
     assert len(generations(box)["generations"]) == rows
 
 
-def test_a_box_that_does_not_run_is_not_upgraded(box: Desk) -> None:
+def test_a_box_that_does_not_run_is_not_upgraded(box: CliBox) -> None:
     """What was killed would be old and new at once; `up` starts it, and no record is lost."""
     before = generations(box)
     os.kill(box_record(box)["pid"], signal.SIGKILL)
@@ -269,16 +269,16 @@ def test_a_box_that_does_not_run_is_not_upgraded(box: Desk) -> None:
     assert current(box)["number"] == before["current"]
 
 
-def forget(box: Desk, number: int) -> None:
+def forget(box: CliBox, number: int) -> None:
     """A generation whose release goes with its test: none goes back to it."""
     assert box("generations", "prune", str(number)).code == 0
 
 
-def box_record(box: Desk) -> dict[str, Any]:
+def box_record(box: CliBox) -> dict[str, Any]:
     found: dict[str, Any] = json.loads((box.state / "record.json").read_text())
     return found
 
 
-def events(box: Desk) -> list[dict[str, Any]]:
+def events(box: CliBox) -> list[dict[str, Any]]:
     ran = box("--json", "events", "tail", "-n", "500")
     return [json.loads(line) for line in ran.out.splitlines()]

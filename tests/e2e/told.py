@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from desk import Desk, Ran
+from cli_box import CliBox, Ran
 
 from agentbox.core.paths import CHECKOUT
 
@@ -29,13 +29,13 @@ class Told:
     def __post_init__(self) -> None:
         self.rows = rows_of(PAGE.read_text())
 
-    def __call__(self, what: str, desk: Desk, ran: Ran) -> None:
+    def __call__(self, what: str, cli_box: CliBox, ran: Ran) -> None:
         """What happened, and the command that met it. Fails when the page says otherwise."""
         sentence, hint = ran.error()
         first = ran.err.splitlines()[0]
-        if first.startswith(f"{desk.manifest}:"):
+        if first.startswith(f"{cli_box.manifest}:"):
             sentence = f"{first}; {sentence}"
-        row = f"{ran.code} | {_plain(sentence, desk)} | {_plain(hint, desk)}"
+        row = f"{ran.code} | {_plain(sentence, cli_box)} | {_plain(hint, cli_box)}"
         if self.write:
             self.rows[what] = row
         assert self.rows.get(what) == row, (
@@ -64,15 +64,15 @@ def _after_the_table(rest: str) -> Iterator[str]:
     yield from lines
 
 
-def _plain(text: str, desk: Desk) -> str:
+def _plain(text: str, cli_box: CliBox) -> str:
     """Without what depends on one machine, one run and one test: names, ports, pids and directories
     as an operator has them."""
     text = (
-        text.replace(str(desk.manifest), "agentbox.toml")
-        .replace(str(desk.folder), "DIR")
-        .replace(desk.name, "agentbox")
+        text.replace(str(cli_box.manifest), "agentbox.toml")
+        .replace(str(cli_box.folder), "DIR")
+        .replace(cli_box.name, "agentbox")
     )
-    for number, usual in ((desk.port, 9090), (desk.port + 1, 9091)):
+    for number, usual in ((cli_box.port, 9090), (cli_box.port + 1, 9091)):
         text = re.sub(rf"\b{number}\b", str(usual), text)
     text = re.sub(r"process \d+ \([^)]*\)", "process 4711 (nginx)", text)
     text = re.sub(r"\(pid \d+\)", "(pid 4711)", text)

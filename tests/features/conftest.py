@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from desk import Desk
+from cli_box import CliBox
 from manifests import gated
 from record import RESULTS, stands
 from room import free_bytes
@@ -88,9 +88,9 @@ def alone() -> Iterator[None]:
 
 
 @pytest.fixture
-def desk(alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+def cli_box(alone: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[CliBox]:
     """A box of its own, removed afterwards."""
-    made = Desk(tmp_path_factory.mktemp("feature"), NAME, PORT)
+    made = CliBox(tmp_path_factory.mktemp("feature"), NAME, PORT)
     made.down()  # the remains of an earlier run that was killed
     yield made
     made.down()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from desk import Desk
+from cli_box import CliBox
 from manifests import Wanted, wanted
 from record import inputs_of, kept, record
 from trial import Row, Trial
@@ -15,7 +15,9 @@ FEATURES = load_features()
 
 
 @pytest.mark.timeout(7200)
-def test_a_feature_works(name: str, desk: Desk, keeps: bool, goes_on: bool, systems: str) -> None:
+def test_a_feature_works(
+    name: str, cli_box: CliBox, keeps: bool, goes_on: bool, systems: str
+) -> None:
     """Locked, built, booted, probed, its commands found by agents. A feature of another package
     source is refused before anything is locked; one whose devices this machine lacks starts without
     them, and all its other probes pass."""
@@ -24,8 +26,12 @@ def test_a_feature_works(name: str, desk: Desk, keeps: bool, goes_on: bool, syst
     earlier = kept(name, inputs) if goes_on else None
     if earlier and not faults(feature, asked, earlier):
         return
-    desk.write('resources.memory = "8GiB"\n' + systems + asked.text)
-    row = Trial(desk, feature, asked).run() if "debian" in feature.sources else refused(desk, name)
+    cli_box.write('resources.memory = "8GiB"\n' + systems + asked.text)
+    row = (
+        Trial(cli_box, feature, asked).run()
+        if "debian" in feature.sources
+        else refused(cli_box, name)
+    )
     if keeps:
         record(row, inputs)
     assert not faults(feature, asked, row)
@@ -46,9 +52,9 @@ def faults(feature: Feature, asked: Wanted, row: Row) -> list[str]:
     ]
 
 
-def refused(desk: Desk, name: str) -> Row:
+def refused(cli_box: CliBox, name: str) -> Row:
     """The row of a feature that the manifest's package source does not have."""
-    ran = desk("config", "validate", str(desk.manifest))
+    ran = cli_box("config", "validate", str(cli_box.manifest))
     assert ran.code == 1, ran.out
     said = next((line for line in ran.out.splitlines() if "E501" in line), ran.out)
     return Row(name, why=said.partition(": ")[2])

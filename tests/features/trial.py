@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from desk import PYTHON, Desk, Ran, wait_for
+from cli_box import PYTHON, CliBox, Ran, wait_for
 from manifests import Wanted
 from room import free_bytes, locked_bytes, needed_bytes, too_little
 
@@ -72,7 +72,7 @@ class Trial:
     """Runs the stages in order in an environment of its own; the first that fails ends it, and the
     row names it."""
 
-    desk: Desk
+    cli_box: CliBox
     feature: Feature
     wanted: Wanted
 
@@ -107,12 +107,12 @@ class Trial:
 
     def _run(self, name: str, *words: str, seconds: float) -> Ran:
         try:
-            return self.desk(*words, timeout=seconds)
+            return self.cli_box(*words, timeout=seconds)
         except subprocess.TimeoutExpired as late:
             raise Ended(f"{name}: not within {seconds:.0f} s") from late
 
     def _lock(self, row: Row) -> None:
-        lock = self.desk.folder / "agentbox.lock"
+        lock = self.cli_box.folder / "agentbox.lock"
         shutil.copyfile(CHECKOUT / "agentbox.lock", lock)
         self._must(row, "lock", "lock", seconds=_LOCK_SECONDS)
         row.locks = True
@@ -129,7 +129,7 @@ class Trial:
             raise Ended(f"build: {why}")
         self._must(row, "build", "build", seconds=_BUILD_SECONDS)
         row.builds = True
-        layers = read_archive((self.desk.state / "image").resolve()).layers
+        layers = read_archive((self.cli_box.state / "image").resolve()).layers
         row.compressed = {layer.name: layer.size for layer in layers if layer.name.startswith("f-")}
 
     def _boot(self, row: Row) -> None:
@@ -139,7 +139,7 @@ class Trial:
         else:
             self._must(row, "up", "up", "--yes", seconds=_UP_SECONDS)
         row.boots = True
-        row.unpacked = json.loads(self.desk.inside(PYTHON, "-I", "-c", _SIZES))
+        row.unpacked = json.loads(self.cli_box.inside(PYTHON, "-I", "-c", _SIZES))
 
     def _wait(self) -> None:
         """Until the box reports nothing missing but what needs a device that is absent."""
@@ -155,7 +155,7 @@ class Trial:
             for name in self.wanted.deprived
             for probe in FEATURES[name].probes
         }
-        return [said for said in self.desk.status()["missing"] if said.split()[0] not in excused]
+        return [said for said in self.cli_box.status()["missing"] if said.split()[0] not in excused]
 
     def _probe(self, row: Row) -> None:
         words = ("--json", "verify", "--probes")
@@ -165,7 +165,7 @@ class Trial:
         row.probes = [probe for probe in ran.json if probe["feature"] == row.feature]
         for command in self.feature.commands:
             row.commands[command] = (
-                self.desk("run", "--", "bash", "-c", f"command -v {command}").code == 0
+                self.cli_box("run", "--", "bash", "-c", f"command -v {command}").code == 0
             )
         failed = [
             f"{probe['id']}: {probe['detail']}"
@@ -184,15 +184,15 @@ class Trial:
         return feature == self.feature.name or feature not in self.wanted.deprived
 
     def _clear(self) -> None:
-        link = self.desk.state / "image"
+        link = self.cli_box.state / "image"
         archive = link.resolve() if link.exists() else None
         image = read_archive(archive).image_id if archive else ""
-        self.desk.down()
+        self.cli_box.down()
         if archive is not None:
             subprocess.run(
                 ["docker", "image", "rm", "--force", image], capture_output=True, check=False
             )
-            shutil.rmtree(self.desk.state)
+            shutil.rmtree(self.cli_box.state)
             forget(archive)
 
 

@@ -29,7 +29,9 @@ itself. All of RC-034 is about that engine."""
 def collected(*arguments: str) -> list[str]:
     """Ids of the tests that pytest selects."""
     argv = [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "no:cacheprovider"]
-    done = subprocess.run([*argv, *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False)  # fmt: skip
+    done = subprocess.run(
+        [*argv, *arguments], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr
     return [line for line in done.stdout.splitlines() if "::" in line]
 

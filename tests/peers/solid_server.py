@@ -28,7 +28,8 @@ _START_SECONDS = 90
 
 @cache
 def install() -> None:
-    """Installs and compiles it once for each state of its sources; runs of several suites wait for each other."""
+    """Installs and compiles it once for each state of its sources; runs of several suites wait for
+    each other."""
     sources = ("package-lock.json", "config.json", "compile.js")
     stamp, lock = MODULES / ".lock", "".join((HERE / name).read_text() for name in sources)
     with (HERE / "package-lock.json").open() as held:

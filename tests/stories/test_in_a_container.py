@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from cli_box import wait_for
 from clis import END, Agent
 from container_box import (
     AGENTS,
@@ -17,7 +18,6 @@ from container_box import (
     agent_id,
     opened,
 )
-from desk import wait_for
 
 from agentbox.core.paths import CHECKOUT
 

@@ -83,13 +83,13 @@ async def test_the_control_plane_is_closed(
 for path in json.loads(sys.argv[1]):
     print(tried(lambda: open(path, "rb").close())); print(tried(lambda: write(path)))
 for path in json.loads(sys.argv[2]):
-    print(tried(lambda: os.listdir(path))); print(tried(lambda: os.mkdir(path + "/new")))
+    print(tried(lambda: os.listdir(path))); print(tried(lambda: os.mkdir(path + sys.argv[4])))
 print(tried(lambda: connect(sys.argv[3])))
 print(tried(lambda: socket.create_connection(("127.0.0.1", 9090))))
 """
     lists = (json.dumps([str(path) for path in group]) for group in (targets, folders))
     words, report = await probe_output(
-        adapter, "sandboxed", script, *lists, str(paths.agent_host_socket)
+        adapter, "sandboxed", script, *lists, str(paths.agent_host_socket), f"/{uuid7()}"
     )
     assert set(words) == {"Permission denied"}
     assert len(words) == 2 * len(targets) + 2 * len(folders) + 2

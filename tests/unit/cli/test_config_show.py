@@ -76,10 +76,11 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_sources(resolved: Mapping[str, ResolvedKey]) -> None:
     """A line, the default, the key it is derived from, or the key that decides it."""
-    assert {path: resolved[path].source for path in resolved if path.startswith("agents.a.limits") and "default" not in resolved[path].source} == {
+    limits = {path: row.source for path, row in resolved.items() if ".limits" in path}
+    assert {path: source for path, source in limits.items() if "default" not in source} == {
         "agents.a.limits.pids": "limits.pids, line 6",
         "agents.a.limits.fds": "line 11",
-    }  # fmt: skip
+    }
     assert resolved["agents.a.limits.memory"].source == "limits.memory, default"
     assert resolved["limits.pids"].source == "line 6"
     assert resolved["limits.fds"].source == "default"

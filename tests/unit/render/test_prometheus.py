@@ -117,7 +117,9 @@ CASES = {
         "a backup of agentbox failed within 15 minutes (unusable)",
     ),
     "AgentboxBackupStale": Case(
-        {"agentbox_backup_overdue_seconds": "3600+60x20"}, {"agentbox_backup_overdue_seconds": "3600x20"}, {},
+        {"agentbox_backup_overdue_seconds": "3600+60x20"},
+        {"agentbox_backup_overdue_seconds": "3600x20"},
+        {},
         "agentbox has had no backup for 1h 19m 0s since one was due",
     ),
     "AgentboxPostureDrift": Case(

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 import pytest
-from review_desk import ReviewScenario
+from review_scenario import ReviewScenario
 
 from agentbox.agents.review.autorun_links import mark_autorun
 from agentbox.agents.review.change import FileChange, FileState

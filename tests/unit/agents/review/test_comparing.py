@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
-import review_desk
-from review_desk import ODD, ReviewScenario, by_path
+import review_scenario
+from review_scenario import ODD, ReviewScenario, by_path
 
 from agentbox.agents.review import compare
 from agentbox.agents.review.change import Review
@@ -203,7 +203,7 @@ def test_a_folder_closed_to_its_owner_hides_nothing(scenario: ReviewScenario) ->
     for path in (work / "d/inner", work / "d", work):
         path.chmod(0)
     code = (
-        "import sys; from pathlib import Path; from review_desk import ReviewScenario\n"
+        "import sys; from pathlib import Path; from review_scenario import ReviewScenario\n"
         "scenario, root = ReviewScenario.__new__(ReviewScenario), Path(sys.argv[1])\n"
         "scenario.root, scenario.workspace, scenario.journal = root, root / 'workspace', root / 'commit.json'\n"
         "scenario.work = root / 'branch/work'\n"
@@ -213,7 +213,7 @@ def test_a_folder_closed_to_its_owner_hides_nothing(scenario: ReviewScenario) ->
     without = ("setpriv", "--bounding-set=-dac_override,-dac_read_search", "--inh-caps=-all")
     done = subprocess.run(
         [*without, sys.executable, "-c", code, str(scenario.root)],
-        env={**os.environ, "PYTHONPATH": str(Path(review_desk.__file__).parent)},
+        env={**os.environ, "PYTHONPATH": str(Path(review_scenario.__file__).parent)},
         capture_output=True,
         text=True,
         check=False,

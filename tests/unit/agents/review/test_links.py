@@ -8,7 +8,7 @@ import pytest
 
 from agentbox.agents.review import branch
 from agentbox.agents.review.pages import page
-from tests.unit.agents.review_desk import ReviewScenario
+from tests.unit.agents.review_scenario import ReviewScenario
 
 WHO = ("worker", "worker@agentbox.invalid")
 

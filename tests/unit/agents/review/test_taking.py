@@ -6,7 +6,7 @@ import stat
 from pathlib import Path
 
 import pytest
-from review_desk import ODD, ReviewScenario, by_path, filled
+from review_scenario import ODD, ReviewScenario, by_path, filled
 
 from agentbox.agents.review import baseline, branch
 from agentbox.agents.review.change import Review

@@ -53,8 +53,8 @@ class Ran:
 
 
 @dataclass
-class Earlier:
-    """What earlier boxes of this run left: the image of each port, which is rendered into it, and
+class PreviousBuilds:
+    """What previous boxes of this run left: the image of each port, which is rendered into it, and
     the names of which nothing is left."""
 
     images: dict[int, BuildStamp] = field(default_factory=dict)
@@ -62,7 +62,7 @@ class Earlier:
 
 
 @dataclass
-class Desk:
+class CliBox:
     """One box: its name, its two ports, its manifest in `folder` and its state beside it."""
 
     folder: Path
@@ -130,13 +130,13 @@ class Desk:
         assert ran.code == 0, ran.err
         return ran
 
-    def take_image(self, earlier: Earlier) -> None:
-        """Puts the earlier build into the state of this box, as its own would be: `up` with the same
+    def take_image(self, previous: PreviousBuilds) -> None:
+        """Puts the previous build into the state of this box, as its own would be: `up` with the same
         inputs takes the image, with others it builds."""
-        if self.port in earlier.images:
+        if self.port in previous.images:
             state = BoxState(self.state)
             state.make()
-            state.add_build(earlier.images[self.port])
+            state.add_build(previous.images[self.port])
 
     def status(self) -> Mapping[str, Any]:
         found: Mapping[str, Any] = self("--json", "status").json
@@ -196,6 +196,7 @@ def wait_for(condition: Callable[[], T | None], seconds: float, what: str) -> T:
 
 
 def end(process: subprocess.Popen[bytes], number: signal.Signals, *, group: bool) -> None:
-    """Signals a command that `Desk.begin` started, alone or, as a terminal does, with all of its foreground group."""
+    """Signals a command that `CliBox.begin` started, alone or, as a terminal does, with all of its
+    foreground group."""
     if process.poll() is None:
         (os.killpg if group else os.kill)(process.pid, number)
