@@ -23,10 +23,12 @@ class Generation:
     that a process-engine box runs, `python` its environment. `volumes` gives the name of each
     volume that is not today's, by the name in the plan. `migrations` has the number of every store
     after its last good start. `copies` are rollback copies made before its start, `noted` what the
-    stores held then.
+    stores held then. `before` is the generation that it was made in place of: after a rollback not
+    the one with the number below; 0 if unknown.
     """
 
     number: int = 0
+    before: int = 0
     release: str = ""
     engine: str = ""
     image_ref: str = ""

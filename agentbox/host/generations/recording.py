@@ -36,13 +36,16 @@ def begin(engine: Engine, start: StartSpec) -> Generation:
     described = describe(engine, start)
     current, rows = store.current(), store.rows()
     last = rows[-1] if rows else None
+    before = 0 if current is None else current.number
     if current is not None and current.key == described.key:
         verdict = TRIAL if current.verdict == BAD else current.verdict
         generation = replace(current, verdict=verdict)
     elif last is not None and last.key == described.key and not last.box:
-        generation = replace(last, verdict=TRIAL, reason="", log=[])
+        generation = replace(last, before=before, verdict=TRIAL, reason="", log=[])
     else:
-        generation = replace(described, number=store.next_number(), by=invoker(), at=now())
+        generation = replace(
+            described, number=store.next_number(), before=before, by=invoker(), at=now()
+        )
     _write_inputs(store, generation.number, start)
     store.save(generation)
     return generation
@@ -69,7 +72,7 @@ def amend(engine: Engine, start: StartSpec, record: BoxRecord, last: BoxRecord) 
     kept = {
         name: getattr(current, name)
         for name in (
-            *("number", "by", "at", "verdict", "pinned"),
+            *("number", "before", "by", "at", "verdict", "pinned"),
             *("copies", "noted", "migrations", "snapshot"),
         )
     }

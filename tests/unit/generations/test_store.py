@@ -150,3 +150,18 @@ def test_each_engine_has_volumes_of_its_own(store: GenerationStore) -> None:
     with pytest.raises(AgentboxError, match="it ran with docker"):
         choose_target(store, 7, running=True)
     assert choose_target(store, None, running=True)[0].number != 7
+
+
+def test_a_rollback_goes_to_the_one_that_ran_before(store: GenerationStore) -> None:
+    """After 5 was left for 3, a new one was made in place of 3: that is the way back, not 6. One
+    that is no longer kept is passed over.
+    """
+    box = {"name": "b"}
+    for row in store.rows():
+        store.save(replace(row, box=box, before=row.number - 1))
+    store.save(Generation(number=7, before=3, box=box), current=True)
+    assert choose_target(store, None, running=True)[0].number == 3
+    store.save(replace(store.get(3), verdict=BAD))
+    assert choose_target(store, None, running=True)[0].number == 2
+    store.remove(3)
+    assert choose_target(store, None, running=True)[0].number == 6

@@ -69,21 +69,14 @@ def choose_target(
     elif not running and current.verdict != BAD and current.box:
         target = current
     else:
-        earlier = [
-            row
-            for row in store.rows()
-            if row.number < current.number
-            and row.engine == current.engine
-            and row.verdict != BAD
-            and row.box
-        ]
-        if not earlier:
+        found = _last_good_before(store, current)
+        if found is None:
             raise AgentboxError(
                 f"cannot go back from generation {current.number}: no earlier one is kept",
                 "`agentbox generations` lists them.",
                 exit_code=ExitCode.USAGE,
             )
-        target = earlier[-1]
+        target = found
     if target.engine != current.engine:
         raise AgentboxError(
             f"cannot go back to generation {target.number}: it ran with {target.engine}, which has "
@@ -100,16 +93,27 @@ def choose_target(
     return target, current
 
 
+def _last_good_before(store: GenerationStore, current: Generation) -> Generation | None:
+    """Follows `before`; where that is not known, or no longer kept, the numbers."""
+    rows = {row.number: row for row in store.rows()}
+    number = current.number
+    while number:
+        named = rows[number].before
+        number = named if named in rows else max((n for n in rows if n < number), default=0)
+        row = rows.get(number)
+        if row is not None and row.engine == current.engine and row.verdict != BAD and row.box:
+            return row
+    return None
+
+
 def plan_rollback(
     cli: CliContext, target: Generation, current: Generation, *, state: bool
 ) -> RollbackPlan:
     """What going back takes. Raises AgentboxError: exit 2 if the release of the target cannot read
     the state and `state` is not set, 6 if no copy of what it reads is kept.
     """
-    if target.volumes != current.volumes:
-        return RollbackPlan(target, current, 0, {})  # the other volumes are as they were left
     store, engine = GenerationStore(cli.state()), engine_by_name(target.engine)
-    present = stores_of(cli, engine, current, current).states()
+    present = stores_of(cli, engine, target, current).states()
     beyond = {
         name: int(present[name]["migration"])
         for name, number in target.migrations.items()
@@ -122,6 +126,7 @@ def plan_rollback(
             row
             for row in store.rows()
             if row.number > target.number
+            and row.volumes == target.volumes
             and (row.verdict != BAD or row.number == current.number)
             and set(beyond) <= {str(copy["name"]) for copy in row.copies}
         ),
