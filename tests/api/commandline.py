@@ -1,29 +1,24 @@
 """The real command line against a box of a test."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
 from typing import Literal
 
 from support.api_box import TOKEN, ApiBox
+from support.forked_program import run_program
 
-# The real command line, with the address of this box instead of the one in a state directory.
-SHELL = """
-import sys
-from pathlib import Path
-from agentbox.host.cli import context, main
-from agentbox.client import BoxClient
-from agentbox.host.cli.commands.dev import completion
-completion._GIVE_UP_SECONDS = 60  # it ends after 300 ms, with nothing printed
-context.CliContext.workspace_directory = lambda cli: {workspace!r} and Path({workspace!r})
-context.CliContext.client = lambda cli: BoxClient({url!r}, token={token!r}, timeout=30)
-main.main(sys.argv[1:])
-"""
+_MODULE = "support.command_of_a_box"
 
 
-def command(box: ApiBox, *arguments: str, workspace: Path | None = None) -> list[str]:
-    code = SHELL.format(url=box.url, token=TOKEN, workspace=workspace and str(workspace))
-    return [sys.executable, "-c", code, *arguments]
+def command(
+    box: ApiBox | str, *arguments: str, workspace: Path | str | None = None, token: str = TOKEN
+) -> list[str]:
+    """The argument list of one call; `box` is a box or an address."""
+    url = box if isinstance(box, str) else box.url
+    given = {"url": url, "token": token, "workspace": workspace and str(workspace)}
+    return [sys.executable, "-m", _MODULE, json.dumps(given), *arguments]
 
 
 def agentbox(
@@ -35,13 +30,7 @@ def agentbox(
 ) -> subprocess.CompletedProcess[bytes]:
     """One call of the command line, to its end. `workspace`: a directory of this host, None for a
     volume."""
-    return subprocess.run(
-        command(
-            box, *arguments, workspace=box.paths.workspace if workspace == "box" else workspace
-        ),
-        input=given,
-        capture_output=True,
-        timeout=60,
-        check=False,
-        cwd=cwd,
+    words = command(
+        box, *arguments, workspace=box.paths.workspace if workspace == "box" else workspace
     )
+    return run_program(_MODULE, *words[3:], given=given or b"", folder=cwd, timeout=60)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support.api_box import TOKEN, ApiBox
+from support.forked_program import run_command
 from support.journal_edits import edit_file
 
 from agentbox.adapters.events.journal.verify import verify
@@ -44,9 +45,7 @@ def words(box: ApiBox, tmp_path: Path) -> Callable[..., list[str]]:
 def events(words: Callable[..., list[str]], tmp_path: Path) -> Events:
     """One call, to its end."""
     env = {**os.environ, "AGENTBOX_STATE_DIR": str(tmp_path / "state")}
-    return lambda *given: subprocess.run(
-        words(*given), env=env, capture_output=True, text=True, timeout=60, check=False
-    )
+    return lambda *given: run_command(*words(*given)[3:], env=env, timeout=60)
 
 
 @pytest.fixture

@@ -4,13 +4,12 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from commandline import SHELL, agentbox, command
+from commandline import agentbox, command
 from helpers import until
 from support.api_box import ApiBox
 from support.plans import plan_of
@@ -115,9 +114,8 @@ def test_output_that_cannot_be_written_is_125(box: ApiBox, words: tuple[str, ...
 
 def test_no_box_is_125() -> None:
     """Nothing answers: 125 and one sentence."""
-    script = SHELL.format(url="http://127.0.0.1:9", token="x", workspace=None)
     done = subprocess.run(
-        [sys.executable, "-c", script, "run", "--", "true"], capture_output=True, check=False
+        command("http://127.0.0.1:9", "run", "--", "true"), capture_output=True, check=False
     )
     assert done.returncode == 125
     assert b"cannot reach the box" in done.stderr

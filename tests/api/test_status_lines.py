@@ -4,14 +4,13 @@ plan, changes of the manifest, each on a line of its own."""
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from helpers import until
+from support.forked_program import run_command
 from support.plans import SYSTEM, lock_of
 from support.prefix_box import PrefixBox
 from test_apply_to_agent_host import text
@@ -47,10 +46,10 @@ class CliBox:
 
     def lines(self, verb: str) -> dict[str, str]:
         """The output of the command: the rest of each line by its first words."""
-        done = subprocess.run(
-            [sys.executable, "-m", "agentbox", "--manifest", str(self.folder / "agentbox.toml"), verb],
-            env={**os.environ, "AGENTBOX_STATE_DIR": str(self.folder)}, capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = run_command(
+            *("--manifest", str(self.folder / "agentbox.toml"), verb),
+            env={**os.environ, "AGENTBOX_STATE_DIR": str(self.folder)},
+        )
         assert "Traceback" not in done.stderr, done.stderr
         width = 20 if verb == "status" else 13
         return {line[:width].strip(): line[width:] for line in done.stdout.splitlines()}

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from agentbox_testkit.wait import pause
+from support.forked_program import run_command
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.engines.state import BoxState, BuildStamp
@@ -110,8 +111,14 @@ class CliBox:
         self, *words: str, timeout: float = 120, given: str | None = None, offline: bool = False
     ) -> Ran:
         """Runs one agentbox command to its end; no terminal. `offline`: in a network namespace with no way out."""
+        if not offline:
+            ended = run_command(
+                *("--manifest", str(self.manifest), *words),
+                env=self.environ(), folder=CHECKOUT, given=given or "", timeout=timeout,
+            )  # fmt: skip
+            return Ran(ended.returncode, ended.stdout, ended.stderr)
         done = subprocess.run(
-            [*(["unshare", "--net"] if offline else []), *self.argv(*words)], cwd=CHECKOUT, env=self.environ(), capture_output=True, text=True, timeout=timeout, check=False,
+            ["unshare", "--net", *self.argv(*words)], cwd=CHECKOUT, env=self.environ(), capture_output=True, text=True, timeout=timeout, check=False,
             **({"input": given} if given is not None else {"stdin": subprocess.DEVNULL}),
         )  # fmt: skip
         return Ran(done.returncode, done.stdout, done.stderr)

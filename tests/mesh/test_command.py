@@ -3,13 +3,13 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 from helpers import until
 from meshes import Start
 from support.api_box import TOKEN, ApiBox
+from support.forked_program import run_command
 from support.mesh import client_plan, host_plan
 
 from agentbox.host.engines.state import BoxRecord, BoxState
@@ -31,10 +31,8 @@ def shell(box: ApiBox, directory: Path) -> Call:
     )
     state.token_file.write_text(TOKEN)
     env = {**os.environ, "AGENTBOX_STATE_DIR": str(directory / "state")}
-    words = [sys.executable, "-m", "agentbox", "--manifest", str(manifest)]
-    return lambda *given: subprocess.run(
-        [*words, *given], env=env, capture_output=True, text=True, timeout=60, check=False
-    )
+    words = ("--manifest", str(manifest))
+    return lambda *given: run_command(*words, *given, env=env, timeout=60)
 
 
 def test_both_sides_are_shown(start: Start, tmp_path: Path) -> None:

@@ -1,13 +1,11 @@
 """The commands that pages of docs/ show print what the page shows."""
 
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from pages import Shown, added_line, masked, shown
+from support.forked_program import run_command
 
 from agentbox.core.paths import CHECKOUT
 
@@ -38,15 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: " ".join(call.words))
 def test_the_page_shows_what_the_command_prints(call: Shown, folder: Path) -> None:
     """Byte for byte; what differs is an exit code of 1."""
-    argv = [sys.executable, "-m", "agentbox", *call.words]
-    done = subprocess.run(
-        argv,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PYTHONPATH": str(CHECKOUT)},
-    )
+    done = run_command(*call.words, folder=folder)
     assert (done.stderr, done.stdout) == ("", call.output)
     differs = "diff" in call.words or "wide.toml" in call.words
     assert done.returncode == int(differs)

@@ -1,37 +1,52 @@
 """`python -I -m support.program_starter FD MODULE`: a process that has imported what `python -I -m
 MODULE` imports, and forks for each start that `support.forked_program` requests on socket FD.
 
-Imports are two thirds of the CPU time of such a program until it is ready. It imports little
-itself, because programs block modules that they never use. It ends with the socket, and each
-program that it forked with it.
+Imports are two thirds of the CPU time of a program of the box until it is ready, and most of that
+of a short command. It imports little itself, because programs block modules that they never use. It
+ends with the socket, and each program that it forked with it.
 """
 
 from __future__ import annotations
 
+import atexit
 import gc
 import importlib
 import json
 import os
+import pkgutil
 import runpy
 import select
 import signal
 import socket
 import sys
+import threading
 from collections.abc import MutableMapping
-from typing import NoReturn, cast
+from typing import Any, NoReturn, cast
 
 from agentbox.core.linux import kernel
 from agentbox.core.paths import environment
 
 _MAX_REQUEST = 1 << 16  # bytes
 _LAST_DESCRIPTOR = 1 << 20
-_DESCRIPTORS = 2  # of a request: output of the program, where its exit code is written
+_DESCRIPTORS = 4  # of a request: stdin, stdout, stderr, where the exit code is written
+_COMMAND = "agentbox"  # the command line, which imports what a command needs when it runs
+_OF_COMMANDS = (
+    "agentbox.host.cli",
+    "agentbox.host.engines",
+    "agentbox.manifest",
+    "agentbox.plan",
+    "agentbox.client",
+)
 
 
 def main(descriptor: int, module: str) -> None:
     """Serves starts until the socket is closed."""
-    runpy.run_module(f"{module}.__main__", run_name="imports of a program")
-    importlib.import_module(f"{module}.main")
+    if module == _COMMAND:
+        for package in _OF_COMMANDS:
+            _import_all(package)
+    else:
+        runpy.run_module(f"{module}.__main__", run_name="imports of a program")
+        importlib.import_module(f"{module}.main")
     gc.collect()
     gc.freeze()
     control = socket.socket(fileno=descriptor)
@@ -45,8 +60,15 @@ def main(descriptor: int, module: str) -> None:
         if ended in readable:
             os.read(ended, 4096)
             _report(results)
-        if descriptor in readable and not _serve(control, module, results):
+        if descriptor in readable and not _serve(control, results):
             return
+
+
+def _import_all(package: str) -> None:
+    """The package with all modules below it."""
+    path = importlib.import_module(package).__path__
+    for found in pkgutil.walk_packages(path, f"{package}."):
+        importlib.import_module(found.name)
 
 
 def _report(results: dict[int, int]) -> None:
@@ -60,23 +82,24 @@ def _report(results: dict[int, int]) -> None:
         os.close(result)
 
 
-def _serve(control: socket.socket, module: str, results: dict[int, int]) -> bool:
+def _serve(control: socket.socket, results: dict[int, int]) -> bool:
     """Forks a program and sends its pid; False if the socket is closed."""
     request, descriptors, _, _ = socket.recv_fds(control, _MAX_REQUEST, _DESCRIPTORS)
     if not request:
         return False
-    output, result = descriptors
+    *standard, result = descriptors
     starter = os.getpid()
     pid = os.fork()
     if not pid:
-        _become(module, json.loads(request), output, starter)
-    os.close(output)
+        _become(json.loads(request), standard, starter)
+    for number in standard:
+        os.close(number)
     results[pid] = result
     control.send(str(pid).encode())
     return True
 
 
-def _become(module: str, given: dict[str, str], output: int, starter: int) -> NoReturn:
+def _become(request: dict[str, Any], standard: list[int], starter: int) -> NoReturn:
     """Runs the program in this process, which is as one that was just started."""
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -84,16 +107,37 @@ def _become(module: str, given: dict[str, str], output: int, starter: int) -> No
     kernel.set_parent_death_signal(signal.SIGTERM)
     if os.getppid() != starter:
         os._exit(1)
-    empty = os.open(os.devnull, os.O_RDONLY)
-    for number, source in enumerate((empty, output, output)):
+    for number, source in enumerate(standard):
         os.dup2(source, number)
     os.closerange(3, _LAST_DESCRIPTOR)
     variables = cast(MutableMapping[str, str], environment())
     variables.clear()
-    variables.update(given)
-    sys.argv = [module]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
-    sys.exit()
+    variables.update(request["env"])
+    os.chdir(request["folder"])
+    module = request["module"]
+    sys.argv = [module, *request["words"]]
+    _end(_run(module))
+
+
+def _run(module: str) -> int:
+    """Its exit code, when it has ended as a program does. What is only raised to end it by a
+    signal, or is a bug, is raised."""
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as ended:
+        if isinstance(ended.code, str):
+            raise
+        return ended.code or 0
+    return 0
+
+
+def _end(code: int) -> NoReturn:
+    """Ends this process without freeing what the starter imported: that would copy all of it."""
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads, as CPython does first
+    atexit._run_exitfuncs()
+    for stream in (sys.stdout, sys.stderr):
+        stream.flush()
+    os._exit(code)
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from agentbox.plan.names import SESSION_HOST
 from agentbox.sandbox.launcher import tree
 from support.agent_host import end_with_parent
 from support.api_box import TOKEN
+from support.forked_program import run_command
 from support.story_box import StoryBox
 
 NAME = "sessions-of-a-test"
@@ -110,14 +111,8 @@ class SessionBox(StoryBox):
         self, *arguments: str, given: str = "", seconds: float = 60
     ) -> subprocess.CompletedProcess[str]:
         """One call of `agentbox`, to its end."""
-        return subprocess.run(
-            self.words(*arguments),
-            env=self.environment(),
-            input=given,
-            capture_output=True,
-            text=True,
-            timeout=seconds,
-            check=False,
+        return run_command(
+            *self.words(*arguments)[3:], env=self.environment(), given=given, timeout=seconds
         )
 
     def _write_operator(self) -> None:

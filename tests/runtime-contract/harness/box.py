@@ -5,13 +5,13 @@ from __future__ import annotations
 import http.client
 import json
 import os
-import subprocess
-import sys
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
+
+from support.forked_program import run_command
 
 from agentbox.core.paths import CHECKOUT
 from agentbox.host.engines.state import BoxState
@@ -248,11 +248,11 @@ class Box(ABC):
 
     def cli(self, *words: str, env: Mapping[str, str] | None = None) -> Ran:
         """Runs the product's command line for this box."""
-        done = subprocess.run(
-            [sys.executable, "-m", "agentbox", "--manifest", str(self.manifest_file), *words], cwd=CHECKOUT,
-            env={**os.environ, **(env or {}), "AGENTBOX_STATE_DIR": str(self.folder)}, stdin=subprocess.DEVNULL,
-            capture_output=True, text=True, check=False,
-        )  # fmt: skip
+        done = run_command(
+            *("--manifest", str(self.manifest_file), *words),
+            env={**os.environ, **(env or {}), "AGENTBOX_STATE_DIR": str(self.folder)},
+            folder=CHECKOUT,
+        )
         return Ran(done.returncode, done.stdout, done.stderr)
 
 

@@ -7,13 +7,13 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import tarfile
 import tomllib
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.forked_program import run_command
 from support.staged_snapshots import CUT, cut_at, filled, identity, stage
 
 from agentbox import __version__
@@ -27,19 +27,14 @@ def agentbox(
     folder: Path, *words: str, stdin: bytes = b"", code: int = 0
 ) -> subprocess.CompletedProcess[str]:
     """One call of the real command, in a folder with a manifest; its exit code is checked."""
-    done = subprocess.run(
-        [sys.executable, "-m", "agentbox", *words],
-        cwd=folder,
-        input=stdin,
+    done = run_command(
+        *words,
+        folder=folder,
+        given=stdin,
         env={**os.environ, "AGENTBOX_STATE_DIR": str(folder / "state")},
-        capture_output=True,
-        check=False,
     )
-    result = subprocess.CompletedProcess(
-        done.args, done.returncode, done.stdout.decode("utf-8", "replace"), done.stderr.decode()
-    )
-    assert done.returncode == code, result.stdout + result.stderr
-    return result
+    assert done.returncode == code, done.stdout + done.stderr
+    return done
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
 """`agentbox events` on journals as directories; commands that need a box are in tests/api."""
 
 import json
-import subprocess
-import sys
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from agentbox_testkit.clock import ManualClock
 from agentbox_testkit.local_store import LocalStore
+from support.forked_program import run_command
 from support.journal_edits import edit_file
 
 from agentbox.contracts.events import NewEvent
@@ -15,13 +15,7 @@ from agentbox.contracts.events import NewEvent
 
 def events(*words):
     """One call of the real command."""
-    return subprocess.run(
-        [sys.executable, "-m", "agentbox", *words],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd="/",
-    )
+    return run_command(*words, folder=Path("/"))
 
 
 @pytest_asyncio.fixture

@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -13,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from support import tables
+from support.forked_program import run_command
 from support.plans import plan_of
 
 from agentbox.box.posture.promised import promised_controls
@@ -249,10 +249,7 @@ def agentbox(tmp_path: Path, *words: str) -> subprocess.CompletedProcess[str]:
         "AGENTBOX_STATE_DIR": str(tmp_path / "state"),
         "AGENTBOX_CACHE_DIR": str(tmp_path / "cache"),
     }
-    return subprocess.run(
-        [sys.executable, "-m", "agentbox", "doctor", "--engine", "process", *words], capture_output=True, text=True,
-        check=False, env=env, stdin=subprocess.DEVNULL,
-    )  # fmt: skip
+    return run_command("doctor", "--engine", "process", *words, env=env)
 
 
 def test_the_command_repairs_with_consent_only(tmp_path: Path) -> None:

@@ -2,11 +2,11 @@
 
 import json
 import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from support.forked_program import run_command
 from support.plans import lock_of, plan_of
 
 from agentbox.core.paths import CHECKOUT
@@ -36,13 +36,8 @@ def project(tmp_path: Path) -> Path:
 
 
 def run(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "agentbox", "--json", *words],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"PYTHONPATH": str(CHECKOUT), "PATH": "/usr/bin:/bin", "HOME": str(folder)},
+    return run_command(
+        *("--json", *words), folder=folder, env={"PATH": "/usr/bin:/bin", "HOME": str(folder)}
     )
 
 
