@@ -142,18 +142,14 @@ class Editors:
                         connection.respond(changes, key, "error", error_of(error))
 
     async def frames(self, connection: EditorConnection, since: int) -> AsyncIterator[EditorFrame]:
-        """Messages after that number, without end. Raises CursorExpired if some are gone. A newer
-        subscription ends this one."""
+        """Messages after that number, without end. Raises CursorExpired if some are gone, also when
+        the reader is that slow. A newer subscription ends this one."""
         connection.reader = reader = connection.reader + 1
         connection.left_at = None
         stored = connection.stored
         first = await self._store.frames(stored.connection_id, since, 1)
         if (first and first[0][0] != since + 1) or (not first and since > stored.sent):
-            raise CursorExpired(
-                f"cannot go on after message {since}: it is no longer there",
-                hint="connect anew, and load the session",
-                oldest=first[0][0] if first else stored.sent,
-            )
+            raise _expired(since, first[0][0] if first else stored.sent)
         try:
             yield EditorFrame(n=since, received=stored.received)
             while connection.reader == reader:
@@ -168,6 +164,8 @@ class Editors:
                     since = n
                     yield EditorFrame(n=n, message=message)
                 if since == sent:
+                    if (gone := stored.sent - KEPT_FRAMES) > since:
+                        raise _expired(since, gone + 1)
                     await changed.wait()
         finally:
             if connection.reader == reader:
@@ -243,6 +241,14 @@ def error_of(error: AdapterError) -> dict[str, Any]:
         code = protocol.INVALID_PARAMS
     data = {"kind": error.code, "hint": error.hint, **error.members}
     return {"code": code, "message": error.message, "data": data}
+
+
+def _expired(since: int, oldest: int) -> CursorExpired:
+    return CursorExpired(
+        f"cannot go on after message {since}: what follows it is no longer there",
+        hint="connect anew, and load the session",
+        oldest=oldest,
+    )
 
 
 def _prefixed(update: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,9 +9,11 @@ import pytest
 from support.agent_host import AgentHostBox
 from support.sessions_lab import Editor, open_manager, prompted, sessions_box, updates
 
-from agentbox.sessions import editor_connection
+from agentbox.core.slot_errors import CursorExpired
+from agentbox.sessions import editor_connection, editors
 from agentbox.sessions.coalescing import joined
 from agentbox.sessions.manager import SessionManager
+from agentbox.sessions.store import Changes
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +65,33 @@ async def test_updates_coalesce(manager: SessionManager, monkeypatch: pytest.Mon
     assert len(editor.messages) < count * 3 // 4
     assert len(await updates(manager, session_id)) == count  # the transcript has each
     await manager.close_session(session_id, principal="alice")
+
+
+async def test_one_that_missed_messages_is_told(
+    manager: SessionManager, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Messages that cannot be joined, more of them than are kept: an error, after which the editor
+    connects anew. It waited without end before.
+    """
+    for module in (editor_connection, editors):
+        monkeypatch.setattr(module, "KEPT_FRAMES", 64)
+    editor = Editor(manager)
+    messages = editor.receive()
+    begun = asyncio.ensure_future(anext(messages))
+    while editor.connection_id not in manager.editors.connections:
+        await asyncio.sleep(0)
+    await editor.send({"id": 1, "method": "session/list", "params": {}})
+    await begun
+    changes = Changes()
+    for number in range(400):
+        connection = manager.editors.find(editor.connection_id)
+        connection.send(changes, {"method": "_test/number", "params": {"number": number}})
+    await manager.store.commit(changes)
+    manager.editors.wake()
+    with pytest.raises(CursorExpired, match="cannot go on after message"):
+        async with asyncio.timeout(10):
+            async for _ in messages:
+                pass
 
 
 CALL = {"sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "pending"}
