@@ -89,9 +89,12 @@ async def test_one_that_missed_messages_is_told(
     await manager.store.commit(changes)
     manager.editors.wake()
     with pytest.raises(CursorExpired, match="cannot go on after message"):
-        async with asyncio.timeout(10):
-            async for _ in messages:
-                pass
+        await asyncio.wait_for(_read_all(messages), 10)
+
+
+async def _read_all(messages: AsyncIterator[dict[str, Any]]) -> None:
+    async for _ in messages:
+        pass
 
 
 CALL = {"sessionUpdate": "tool_call_update", "toolCallId": "1", "status": "pending"}
