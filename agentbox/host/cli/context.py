@@ -86,9 +86,13 @@ class CliContext:
 
         Raises AgentboxError (exit 1) for the record of another box.
         """
-        if (record := self.state().record()) is not None:
-            from agentbox.host.engines.locations import check_record
+        from agentbox.host.engines.locations import check_record, rehearsal_of
 
+        if rehearsal_of(self.state()).directory.exists():
+            from agentbox.host.cli.stages.rehearsal import remove_leftover
+
+            remove_leftover(self)
+        if (record := self.state().record()) is not None:
             check_record(record, self.manifest_info.name, self.state())
             return record
         from agentbox.host.engines.base import box_url

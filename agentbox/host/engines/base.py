@@ -37,6 +37,13 @@ class StartSpec:
     recreate: bool = False
     sources: str = ""  # digest of the code that a process-engine box runs
     volumes: Mapping[str, str] = field(default_factory=dict)  # names that are not those of the plan
+    box: str = ""  # another box of the same plan on this host, with volumes of its own
+    offline: bool = False  # without ports or a network
+
+    @property
+    def name(self) -> str:
+        """The name of the box on this host: of its container, its volumes or its root."""
+        return self.box or self.plan.name
 
     @property
     def local_id(self) -> str:
@@ -182,4 +189,8 @@ class Engine(Protocol):
 
     def read(self, record: BoxRecord, box_path: str) -> bytes:
         """Return the content of a small file in the box."""
+        ...
+
+    def ask(self, record: BoxRecord, module: str, question: str, seconds: float) -> str:
+        """Runs a module in the box as its user, with `question` on stdin; returns its stdout."""
         ...

@@ -19,6 +19,11 @@ def process_root(name: str, state: BoxState) -> Path:
     return SYSTEM_ROOT / name if os.geteuid() == 0 else state.directory / "root"
 
 
+def rehearsal_of(state: BoxState) -> BoxState:
+    """Of its throw-away box; no manifest can give a box this name."""
+    return BoxState(state.directory.with_name(f"{state.directory.name}_rehearsal"))
+
+
 def check_record(record: BoxRecord, name: str, state: BoxState) -> None:
     """Raises AgentboxError (exit 1) for a record that does not belong to the box `name`: commands
     stop, overwrite and remove what a record points to.

@@ -129,8 +129,8 @@ class BoxState:
             make_directory(self.directory)
 
     @contextmanager
-    def exclusive_lock(self, *, with_root: bool = True) -> Iterator[None]:
-        """Locks the box for one changing command at a time; the kernel releases the lock when the
+    def exclusive_lock(self, *, with_root: bool = True, name: str = "up") -> Iterator[None]:
+        """Locks the box for one command of a kind at a time; the kernel releases the lock when the
         command ends. `with_root`: and against an uninstallation, which locks the state root.
 
         Raises AgentboxError: exit 7 if it is locked, exit 3 if the directory is not writable.
@@ -138,7 +138,7 @@ class BoxState:
         from agentbox.host.engines.root_lock import root_lock  # needed for a change only
 
         self.make()
-        path = self.directory / "up.lock"
+        path = self.directory / f"{name}.lock"
         with wrap_os_errors(f"lock the box {self.directory.name} by {path}"):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         shared = root_lock(self.directory.parent) if with_root else nullcontext()

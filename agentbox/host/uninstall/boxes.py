@@ -16,7 +16,8 @@ from agentbox.host.uninstall.files import remove, size_of
 from agentbox.host.uninstall.inventory import Inventory, Item
 from agentbox.host.uninstall.removal import Kept, Removal
 
-BOX_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,31}")
+# `_rehearsal`: the throw-away box of a rehearsal that was killed.
+BOX_NAME: Final = re.compile(r"[a-z][a-z0-9-]{0,31}(_rehearsal)?")
 _STOP_SECONDS: Final = 30
 _KILL_SECONDS: Final = 5.0
 _SECRETS, _ROOT = "secrets", "root"  # of a state directory; the root is that of a process engine

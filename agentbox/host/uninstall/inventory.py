@@ -2,8 +2,9 @@
 
 `inventory.jsonl` in the state root has one JSON object a line, `{"kind": ..., "name": ...}`. A line
 is appended and synchronised before the act, so a command that is killed at any point leaves nothing
-that no line names. A line without an act is harmless: what does not exist is not removed. Standard
-library only, beside paths and errors: every start appends to it.
+that no line names. A line without an act is harmless: what does not exist is not removed. A line
+with `"gone": true` takes back the earlier ones of that item. Standard library only, beside paths
+and errors: every start appends to it.
 """
 
 from __future__ import annotations
@@ -90,41 +91,55 @@ class Inventory:
             return []
         with wrap_os_errors(f"read {self.file}"):
             lines = self.file.read_bytes().splitlines()
-        items = (item for line in lines if (item := _parse(line)) is not None)
-        return list(dict.fromkeys(items))
+        items: dict[Item, None] = {}
+        for item, gone in filter(None, map(_parse, lines)):
+            if gone:
+                items.pop(item, None)
+            else:
+                items.setdefault(item)
+        return list(items)
 
     def names(self, kind: Kind) -> list[str]:
         """The names of the items of one kind."""
         return [item.name for item in self.items() if item.kind == kind]
+
+    def take_back(self, kind: Kind, *names: str | Path) -> None:
+        """Notes what was removed again while other commands may append. Raises AgentboxError (exit
+        3)."""
+        known = set(self.items())
+        if gone := [item for name in names if (item := Item(kind, str(name))) in known]:
+            self._append(gone, gone=True)
 
     def replace(self, items: Iterable[Item]) -> None:
         """Replaces the inventory by what remains."""
         write_atomically(self.file, b"".join(_line(item) for item in items))
         chown_file(self.file)
 
-    def _append(self, items: Iterable[Item]) -> None:
+    def _append(self, items: Iterable[Item], *, gone: bool = False) -> None:
         """A new line first: the last one may be incomplete."""
         with wrap_os_errors(f"write {self.file}"):
             flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
             with os.fdopen(os.open(self.file, flags, 0o600), "wb") as stream:
-                stream.write(b"\n" + b"".join(_line(item) for item in items))
+                stream.write(b"\n" + b"".join(_line(item, gone=gone) for item in items))
                 stream.flush()
                 os.fsync(stream.fileno())
             chown_file(self.file)
 
 
-def _line(item: Item) -> bytes:
-    return json.dumps({"kind": item.kind, "name": item.name}).encode() + b"\n"
+def _line(item: Item, *, gone: bool = False) -> bytes:
+    row = {"kind": item.kind, "name": item.name}
+    return json.dumps({**row, "gone": True} if gone else row).encode() + b"\n"
 
 
-def _parse(line: bytes) -> Item | None:
+def _parse(line: bytes) -> tuple[Item, bool] | None:
+    """The item, and whether the line takes it back."""
     try:
         row = json.loads(line)
     except ValueError:
         return None
     if not isinstance(row, dict) or row.get("kind") not in KINDS:
         return None
-    return Item(row["kind"], str(row.get("name", "")))
+    return Item(row["kind"], str(row.get("name", ""))), row.get("gone") is True
 
 
 def _missing_parents(path: Path) -> list[Path]:

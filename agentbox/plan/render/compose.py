@@ -43,26 +43,28 @@ def compose(
     strict: bool = False,
     hooks: Mapping[str, str] | None = None,
     volumes: Mapping[str, str] | None = None,
+    box: str = "",
+    offline: bool = False,
 ) -> str:
     """The file as text. `.env` beside it sets the project name and may override `image_ref`. Raises
     RenderError for options that the plan does not allow (see `Options.check`).
     """
-    options = RenderOptions(image_ref, project, strict, hooks or {}, volumes or {})
+    options = RenderOptions(image_ref, project, strict, hooks or {}, volumes or {}, box, offline)
     options.check(plan)
     return _HEADER.format(digest=plan.digest) + yaml.dump(document(plan, options))
 
 
 def document(plan: Plan, options: RenderOptions) -> dict[str, Any]:
     """The same as data."""
-    profile = effective_profile(plan)
+    profile, box = effective_profile(plan), options.box or plan.name
     declared_volumes = [
         row for row in _mounted_volumes(profile, options) if not row.source.startswith("/")
     ]
     return {
         "services": {SERVICE: _service(plan, profile, options)},
-        "networks": {SERVICE: {"driver": "bridge"}},
+        **({} if options.offline else {"networks": {SERVICE: {"driver": "bridge"}}}),
         "volumes": {
-            row.source: {"name": f"{plan.name}-{options.volumes.get(row.source, row.source)}"}
+            row.source: {"name": f"{box}-{options.volumes.get(row.source, row.source)}"}
             for row in sorted(declared_volumes, key=lambda r: r.source)
         },
         **_secret_files(plan),
@@ -79,7 +81,7 @@ def _service(plan: Plan, profile: ContainerProfile, options: RenderOptions) -> d
     image = f"${{{IMAGE_VARIABLE}:-{image_reference(plan, options)}}}"
     return {
         "image": image,
-        "container_name": plan.name,
+        "container_name": options.box or plan.name,
         "volumes": [
             _manifest_mount(),
             *(_volume(row) for row in _mounted_volumes(profile, options)),
@@ -90,9 +92,7 @@ def _service(plan: Plan, profile: ContainerProfile, options: RenderOptions) -> d
             else {}
         ),
         "environment": _environment(plan, options, image),
-        "ports": [yaml.Quoted(text) for text in published_ports(plan)],
-        "networks": [SERVICE],
-        "restart": "on-failure:5",
+        **_reach(plan, options),
         "healthcheck": _healthcheck(plan),
         "logging": {
             "driver": "json-file",
@@ -105,6 +105,13 @@ def _service(plan: Plan, profile: ContainerProfile, options: RenderOptions) -> d
         **_capabilities(profile),
         **_limits(plan, profile),
     }
+
+
+def _reach(plan: Plan, options: RenderOptions) -> dict[str, Any]:
+    if options.offline:
+        return {"network_mode": "none", "restart": yaml.Quoted("no")}
+    ports = [yaml.Quoted(text) for text in published_ports(plan)]
+    return {"ports": ports, "networks": [SERVICE], "restart": "on-failure:5"}
 
 
 def _environment(plan: Plan, options: RenderOptions, image: str) -> dict[str, Any]:
@@ -177,6 +184,8 @@ def _mounted_volumes(profile: ContainerProfile, options: RenderOptions) -> tuple
     """The volumes of the profile; the project directory, if set, replaces the volume
     `workspace`.
     """
+    if options.offline:
+        return tuple(row for row in profile.volumes if row.source[0] != "/" or row.read_only)
     if options.project is None:
         return profile.volumes
     project = VolumePlan(source=str(options.project), target=str(_BOX.workspace))

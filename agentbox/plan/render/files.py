@@ -28,6 +28,8 @@ def compose_files(
     strict: bool = False,
     hooks: Mapping[str, str] | None = None,
     volumes: Mapping[str, str] | None = None,
+    box: str = "",
+    offline: bool = False,
 ) -> dict[str, bytes]:
     """The files of the compose project except the secrets, by relative path. `image_ref`
     (`name:tag@sha256:…`) is the default in the compose file; `.env` overrides it with `image_id`,
@@ -36,9 +38,16 @@ def compose_files(
     stem = effective_profile(plan).seccomp
     return {
         COMPOSE_FILE: compose(
-            plan, image_ref, project=project, strict=strict, hooks=hooks, volumes=volumes
+            plan,
+            image_ref,
+            project=project,
+            strict=strict,
+            hooks=hooks,
+            volumes=volumes,
+            box=box,
+            offline=offline,
         ).encode(),
-        ".env": env_file(plan, image_id or image_ref).encode(),
+        ".env": env_file(plan, image_id or image_ref, box).encode(),
         MANIFEST_FILE: manifest,
         f"seccomp/{stem}.json": seccomp_text(stem).encode(),
         "security-report.json": report_json(plan, project=project).encode(),

@@ -17,7 +17,8 @@ class RenderOptions:
     """`image_ref` is a reference with digest; "" or an image id mean the plan's tag. `project` is a
     host directory that replaces the volume `workspace`; `hooks` are test variables, rejected unless
     the plan allows them. `volumes` gives other names to volumes of the plan, as a restored
-    generation has them.
+    generation has them. `box`: the name of another box on the same host, with volumes of its own;
+    `offline`: it has neither ports nor a network, and writes into no folder of the host.
     """
 
     image_ref: str = ""
@@ -25,6 +26,8 @@ class RenderOptions:
     strict: bool = False
     hooks: Mapping[str, str] = field(default_factory=dict)
     volumes: Mapping[str, str] = field(default_factory=dict)
+    box: str = ""
+    offline: bool = False
 
     def check(self, plan: Plan) -> None:
         """Raises RenderError for a relative project directory, or for a variable that is not a test

@@ -13,10 +13,11 @@ from pathlib import Path
 from agentbox.core.paths import PREFIX_VARIABLE, Paths
 from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.docker.daemon import start_ticks
+from agentbox.host.engines.process.booting import boot, boot_environment
 from agentbox.host.engines.process.box_files import write_box_files
 from agentbox.host.engines.process.box_processes import box_pids
 from agentbox.host.engines.process.privilege_drop import become_box_user
-from agentbox.host.engines.process.process import ProcessEngine, boot, boot_environment
+from agentbox.host.engines.process.process import ProcessEngine
 from agentbox.host.engines.state import BoxRecord
 from harness.box import Box
 from harness.outcomes import API_PORT, NAME, Options, Ran

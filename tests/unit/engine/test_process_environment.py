@@ -9,8 +9,8 @@ from support.plans import plan_of
 from agentbox.core.paths import Paths
 from agentbox.host.cli.stages.start import UpOptions, origin_digest
 from agentbox.host.engines.base import StartSpec
+from agentbox.host.engines.process.booting import boot_environment
 from agentbox.host.engines.process.box_files import write_box_files
-from agentbox.host.engines.process.process import boot_environment
 from agentbox.host.engines.state import BoxState
 from agentbox.plan.names import HOME
 

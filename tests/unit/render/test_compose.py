@@ -230,3 +230,22 @@ def test_an_image_id_stands_in_no_generated_file_but_env() -> None:
 def test_sizes_are_exact(count: int, text: str) -> None:
     """No rounding between the manifest and the engine."""
     assert format_size(count) == text
+
+
+def test_a_rehearsal_has_neither_ports_nor_a_network_nor_folders_of_the_host() -> None:
+    """Another container with volumes of its own; everything that hardens stays."""
+    plan = plan_of('[backup]\nfolder = "/srv/backups"\n')
+    usual, offline = service(plan), service(plan, box="other_rehearsal", offline=True)
+    assert (offline["container_name"], offline["network_mode"]) == ("other_rehearsal", "none")
+    assert offline["restart"] == "no"
+    assert not {"ports", "networks"} & set(offline)
+    assert {row["source"] for row in usual["volumes"]} - {
+        row["source"] for row in offline["volumes"]
+    } == {"/srv/backups"}
+    changed = {"container_name", "network_mode", "networks", "ports", "restart", "volumes"}
+    kept = set(usual) - changed
+    assert {name: usual[name] for name in kept} == {name: offline[name] for name in kept}
+    document = yaml.safe_load(compose(plan, IMAGE, box="other_rehearsal", offline=True))
+    names = {row["name"] for row in document["volumes"].values()}
+    assert all(name.startswith("other_rehearsal-") for name in names)
+    assert "networks" not in document

@@ -30,6 +30,17 @@ def test_what_exists_is_not_noted(tmp_path: Path) -> None:
     assert inventory.names("package-data") == [str(tmp_path / "new")]
 
 
+def test_what_is_taken_back_is_no_longer_noted(tmp_path: Path) -> None:
+    """Until it is made again; what was never noted adds no line."""
+    inventory = Inventory(tmp_path)
+    inventory.add("volume", "one", "two")
+    inventory.take_back("volume", "one", "three")
+    assert inventory.names("volume") == ["two"]
+    assert b"three" not in inventory.file.read_bytes()
+    inventory.add("volume", "one")
+    assert inventory.names("volume") == ["two", "one"]
+
+
 def test_an_incomplete_line_is_ignored_and_the_next_one_is_read(tmp_path: Path) -> None:
     """A command may be killed while it writes."""
     inventory = Inventory(tmp_path)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from agentbox.core.errors import AgentboxError
@@ -61,7 +62,7 @@ def check_generation(
     try:
         with BoxClient(record.api_url, token=cli.token(record), timeout=_CLIENT_SECONDS) as client:
             state = client.generation.show()
-            compare_state(client, state, noted)
+            compare_state(state, noted, partial(hash_of_record, client))
             failure = _try_agent(cli, client)
     except AgentboxError as error:
         raise TrialFailed(f"its test failed: {error.message}") from error
@@ -84,8 +85,12 @@ def _try_agent(cli: CliContext, client: BoxClient) -> str:
         return ""
 
 
-def compare_state(client: BoxClient, state: GenerationState, noted: Mapping[str, Any]) -> None:
-    """Raises TrialFailed if something that was there is not."""
+def compare_state(
+    state: GenerationState, noted: Mapping[str, Any], hash_of: Callable[[int], str]
+) -> None:
+    """`hash_of` a record of the journal, "" if there is none. Raises TrialFailed if something that
+    was there is not.
+    """
     for name, before in noted.get("stores", {}).items():
         rows = before.get("rows")
         if name not in _THINGS or rows is None:
@@ -98,9 +103,14 @@ def compare_state(client: BoxClient, state: GenerationState, noted: Mapping[str,
         return
     if state.journal_seq < seq:
         raise TrialFailed(f"the journal ends at {state.journal_seq}, and reached {seq} before it")
-    events = client.events.read(since=seq - 1, limit=1).events
-    if not events or events[0].seq != seq or events[0].hash != digest:
+    if hash_of(seq) != digest:
         raise TrialFailed(f"record {seq} of the journal is not the one from before it")
+
+
+def hash_of_record(client: BoxClient, seq: int) -> str:
+    """The hash of that record of the journal, "" if there is none."""
+    events = client.events.read(since=seq - 1, limit=1).events
+    return events[0].hash if events and events[0].seq == seq else ""
 
 
 def _wait_for_parts(record: BoxRecord, known: set[str], deadline: float) -> None:

@@ -61,6 +61,8 @@ def write_compose_directory(start: StartSpec) -> None:
         strict=start.strict,
         hooks=start.hooks,
         volumes=start.volumes,
+        box=start.box,
+        offline=start.offline,
     )
     directory = start.state.compose_dir
     _note_volumes(start)
@@ -78,7 +80,7 @@ def _note_volumes(start: StartSpec) -> None:
 
     profile = effective_profile(start.plan)
     sources = [row.source for row in profile.volumes if not row.source.startswith("/")]
-    names = (f"{start.plan.name}-{start.volumes.get(source, source)}" for source in sources)
+    names = (f"{start.name}-{start.volumes.get(source, source)}" for source in sources)
     Inventory(start.state.directory.parent).add("volume", *names)
 
 

@@ -24,7 +24,7 @@ from agentbox.host.engines.docker.compose import (
 )
 from agentbox.host.engines.docker.docker_cli import docker, stream_lines
 from agentbox.host.engines.docker.inspection import published_ports, state_name
-from agentbox.host.engines.docker.one_shot import discard, has_state, run_once
+from agentbox.host.engines.docker.one_shot import ask, discard, has_state, run_once
 from agentbox.host.engines.docker.ownership import DIRECTORY_LABEL, Owner, list_rows, split
 from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.state import BoxRecord, BoxState
@@ -52,18 +52,18 @@ class DockerEngine:
         """Raises AgentboxError if `start` would fail: exit 7 for a port or name in use, 3 for
         limits, 1 for a name that docker does not allow.
         """
-        if len(start.plan.name) < _MIN_NAME_LENGTH:
+        if len(start.name) < _MIN_NAME_LENGTH:
             raise AgentboxError(
-                f"cannot start the box {start.plan.name}: docker requires names of at least two "
+                f"cannot start the box {start.name}: docker requires names of at least two "
                 "characters",
                 "Give this box another name ([meta] name in the manifest), or use --engine "
                 "process.",
             )
-        container = self._inspect(start.plan.name)
+        container = self._inspect(start.name)
         if container is not None and not _is_box_container(container, start.state):
             directory = (container["Config"]["Labels"] or {}).get(DIRECTORY_LABEL, "something else")
             raise AgentboxError(
-                f"cannot start the box {start.plan.name}: a container of that name belongs to "
+                f"cannot start the box {start.name}: a container of that name belongs to "
                 f"{directory}",
                 "Give this box another name ([meta] name in the manifest), or remove that "
                 "container.",
@@ -86,7 +86,7 @@ class DockerEngine:
         write_compose_directory(start)
         arguments = ["up", "--detach", "--no-build", "--remove-orphans"]
         arguments += RECREATE if start.recreate else []
-        doing = f"start the box {start.plan.name}"
+        doing = f"start the box {start.name}"
         compose(start.state.compose_dir, arguments, doing=doing, env=dict(start.hooks))
         return self.make_record(start)
 
@@ -126,7 +126,7 @@ class DockerEngine:
         """Return the record of a start."""
         return BoxRecord(
             engine=self.name,
-            name=start.plan.name,
+            name=start.name,
             api_url=start.api_url,
             image_ref=start.image_ref,
             image_id=start.image_id,
@@ -237,6 +237,10 @@ class DockerEngine:
         return docker(
             ["exec", record.name, "cat", box_path], doing=f"read {box_path} in the box"
         ).encode()
+
+    def ask(self, record: BoxRecord, module: str, question: str, seconds: float) -> str:
+        """Runs a module beside the programs of the box."""
+        return ask(record.name, module, question, seconds)
 
     def _inspect(self, name: str) -> dict[str, Any] | None:
         """Return None for a container that does not exist. Raises AgentboxError if the daemon does

@@ -69,6 +69,24 @@ def run_once(shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
     return explain_errors(lambda: _run([*argv, *shot.argv(_BESIDE)], shot, doing, stdin), doing)
 
 
+def ask(container: str, module: str, question: str, seconds: float) -> str:
+    """Runs a module in a container that runs. Raises AgentboxError (exit 6)."""
+    doing = f"ask the box {container}"
+    argv = ["docker", "exec", "--interactive", container, str(_BOX.python), "-I", "-m", module]
+    try:
+        done = subprocess.run(
+            argv, input=question, capture_output=True, text=True, timeout=seconds, check=False
+        )
+    except subprocess.TimeoutExpired as error:
+        raise AgentboxError(
+            f"cannot {doing}: no answer in {seconds:.0f} s", exit_code=ExitCode.ENGINE
+        ) from error
+    if done.returncode != 0:
+        output = done.stderr.strip() or describe_exit(done.returncode)
+        raise AgentboxError(f"cannot {doing}: {failure_text(output)}", exit_code=ExitCode.ENGINE)
+    return done.stdout
+
+
 def remove_leftover(container: str) -> None:
     """Removes the container of a program whose command was killed."""
     doing = f"remove the container {container}"

@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -18,23 +18,28 @@ from typing import IO
 from agentbox.box.supervision.missing_protections import PROCESS_ENGINE_LACKS
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_in_place
-from agentbox.core.paths import CHECKOUT, PREFIX_VARIABLE, Paths, environment
+from agentbox.core.paths import CHECKOUT, Paths
 from agentbox.host.engines.base import BoxStatus, StartSpec, StoredStart
 from agentbox.host.engines.docker.compose import secrets_match
 from agentbox.host.engines.docker.daemon import start_ticks
 from agentbox.host.engines.interrupts import deferred_interrupts
 from agentbox.host.engines.locations import process_root
 from agentbox.host.engines.one_shot import OneShot
+from agentbox.host.engines.process.booting import (
+    ask,
+    boot,
+    boot_environment,
+    boot_settings,
+    box_environment,
+)
 from agentbox.host.engines.process.box_files import write_box_files, write_secrets
 from agentbox.host.engines.process.box_processes import box_pids, kill_all, leader_pid
 from agentbox.host.engines.process.one_shot import run_once
-from agentbox.host.engines.process.privilege_drop import BOX_UID, become_box_user, require_readable
+from agentbox.host.engines.process.privilege_drop import become_box_user, require_readable
 from agentbox.host.engines.process.stored_start import store_files, write_stored_files
 from agentbox.host.engines.process.volumes import discard, mount, volume_prefix
 from agentbox.host.engines.state import BoxRecord, BoxState
-from agentbox.plan.names import HOME
 
-_INHERITED = ("PATH", "LANG", "LC_ALL", "TZ", "SSL_CERT_FILE")
 _POLL_SECONDS = 0.05
 _KILL_SECONDS = 5.0
 
@@ -49,7 +54,7 @@ class ProcessEngine:
 
     def root(self, start: StartSpec) -> Path:
         """The root: in the state directory, or in one that uid 1000 can reach if root starts it."""
-        return process_root(start.plan.name, start.state)
+        return process_root(start.name, start.state)
 
     def check(self, start: StartSpec) -> None:
         """Raises AgentboxError: exit 7 for a port in use, 3 for limits and for paths that uid 1000
@@ -81,7 +86,8 @@ class ProcessEngine:
             mount(root, start.volumes)
             write_box_files(paths, start)
             with deferred_interrupts():  # a process without a record could not be stopped later
-                return self.make_record(start, boot(paths, boot_environment(paths, start)).pid)
+                pid = boot(paths, boot_environment(paths, start), offline=start.offline).pid
+                return self.make_record(start, pid)
 
     def store_files(self, start: StartSpec, folder: Path) -> None:
         """Keeps the rendered files of a start in `folder`."""
@@ -128,7 +134,7 @@ class ProcessEngine:
         """Return the record of a start."""
         return BoxRecord(
             engine=self.name,
-            name=start.plan.name,
+            name=start.name,
             api_url=start.api_url,
             plan_digest=start.plan.digest,
             strict=start.strict,
@@ -226,7 +232,7 @@ class ProcessEngine:
         return subprocess.run(
             argv,
             cwd=paths.workspace,
-            env=_environment(paths),
+            env=box_environment(paths),
             preexec_fn=become_box_user,
             check=False,
         ).returncode
@@ -234,54 +240,9 @@ class ProcessEngine:
     def read(self, record: BoxRecord, box_path: str) -> bytes:
         return Paths(Path(record.root)).resolve(box_path).read_bytes()
 
-
-def boot(paths: Paths, environment: Mapping[str, str]) -> subprocess.Popen[bytes]:
-    """Starts the boot below the prefix, in its own session, as the box's user."""
-    from agentbox.box.supervision.log_rotation import rotated_path
-    from agentbox.plan.supervisord_files import boot_log
-
-    rotated_path(boot_log(paths)).unlink(missing_ok=True)
-    descriptor = os.open(
-        boot_log(paths), os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600
-    )
-    if os.geteuid() == 0:
-        os.fchown(descriptor, BOX_UID, BOX_UID)
-    with os.fdopen(descriptor, "wb") as stream:
-        return subprocess.Popen(
-            [str(paths.python), "-I", "-m", "agentbox.box.boot"],
-            cwd=paths.prefix,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=stream,
-            stderr=stream,
-            start_new_session=True,
-            preexec_fn=become_box_user,
-        )
-
-
-def boot_environment(paths: Paths, start: StartSpec) -> dict[str, str]:
-    """Return the environment of the boot: the plan's data, and the operator's variables that the
-    plan passes through.
-    """
-    return boot_settings(paths, start.plan.passed, start.settings)
-
-
-def boot_settings(
-    paths: Paths, passed: Collection[str], settings: Mapping[str, str]
-) -> dict[str, str]:
-    """The same from its parts: the names of variables that are passed through, and the rest."""
-    passed_through = {name: value for name, value in environment().items() if name in passed}
-    return {**passed_through, **_environment(paths), **settings}
-
-
-def _environment(paths: Paths) -> dict[str, str]:
-    current = environment()
-    inherited = {name: current[name] for name in _INHERITED if name in current}
-    return inherited | {
-        PREFIX_VARIABLE: str(paths.prefix),
-        "HOME": str(paths.resolve(HOME)),
-        "TMPDIR": str(paths.tmp),
-    }
+    def ask(self, record: BoxRecord, module: str, question: str, seconds: float) -> str:
+        """Runs a module in the network of the box."""
+        return ask(record, module, question, seconds)
 
 
 def _reap(pid: int) -> None:

@@ -24,6 +24,7 @@ from agentbox.host.cli.commands.data.backup_text import (
     format_backup,
     format_head,
     report_faults,
+    report_rehearsal,
     snapshot_row,
 )
 from agentbox.host.cli.context import CliContext
@@ -179,20 +180,38 @@ def show(cli: CliContext, id: str, repository: Path | None) -> None:
 @click.option(
     "--deep", is_flag=True, help="Decrypt here, and check files, journal, stores and objects."
 )
+@click.option(
+    "--rehearse",
+    is_flag=True,
+    help="Restore into a throw-away box without ports or network, and wait until it is ready.",
+)
 @identity_option
 @repository_option
 @click.pass_obj
 def verify(
-    cli: CliContext, id: str | None, deep: bool, identity: str | None, repository: Path | None
+    cli: CliContext,
+    id: str | None,
+    deep: bool,
+    rehearse: bool,
+    identity: str | None,
+    repository: Path | None,
 ) -> int:
     """Compare the files of a snapshot, or of the whole repository, with the hashes in the heads.
 
-    Exit 1 with the name of each damaged file. --deep needs --identity for an encrypted snapshot; it
-    decrypts into a temporary folder of this machine. ID may be `latest`.
+    Exit 1 with the name of each damaged file. --deep and --rehearse need --identity for an
+    encrypted snapshot. --deep decrypts into a temporary folder of this machine. --rehearse makes a
+    second box of the snapshot, beside the one that runs, compares what it shows with what is in the
+    snapshot, and removes it. ID may be `latest`.
     """
-    if identity is not None and not deep:
-        raise click.UsageError("--identity requires --deep: comparing hashes needs no identity")
+    if deep and rehearse:
+        raise click.UsageError("--deep and --rehearse exclude each other")
+    if identity is not None and not (deep or rehearse):
+        raise click.UsageError(
+            "--identity requires --deep or --rehearse: comparing hashes needs no identity"
+        )
     found = find_repository(cli, repository)
+    if rehearse:
+        return _verify_by_rehearsal(cli, found, id or "latest", identity)
     if deep:
         return _verify_deep(cli, found, id or "latest", identity)
     if found is not None:
@@ -227,3 +246,21 @@ def _verify_deep(
             folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="agentbox-verify-"))
             faults = verify_deep(repository, head, identities, Path(folder))
     return report_faults(cli.out, head.id, faults)
+
+
+def _verify_by_rehearsal(
+    cli: CliContext, found: ArchiveRepository | None, id: str, identity: str | None
+) -> int:
+    from agentbox.host.backups.identity import read_identities
+    from agentbox.host.cli.stages.restore_rehearsal import rehearse_restore
+    from agentbox.host.restore.source import Source
+
+    identities = read_identities(identity)
+    with ExitStack() as stack:
+        repository, id = snapshot_here(cli, stack, found, id)
+        head = repository.get(id)
+        if faults := repository.verify(head.id):
+            return report_faults(cli.out, head.id, faults)
+        source = Source(head.id, repository.folder, None, head)
+        report_rehearsal(cli.out, head.id, rehearse_restore(cli, source, identities))
+    return ExitCode.DONE
