@@ -52,7 +52,8 @@ def refused(box: ApiBox, name: str) -> Counter[tuple[str, str]]:
 def run(client: BoxClient, name: str, *argv: str) -> str:
     """The id of the agent, which has ended."""
     agent: str = client.call("spawn", body={"name": name, "argv": list(argv)})["handle"]["agent_id"]
-    until(lambda: client.call("get_agent", {"id": agent})["state"] in ("exited", "failed"))
+    ended = ("exited", "failed")
+    until(lambda: client.call("get_agent", {"id": agent})["state"] in ended, seconds=120)
     return agent
 
 
