@@ -5,6 +5,7 @@ podman column (P) of the table is not supported yet."""
 from __future__ import annotations
 
 import fcntl
+import shutil
 import tempfile
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
@@ -78,6 +79,15 @@ def pool(images: Images, tmp_path_factory: pytest.TempPathFactory) -> Iterator[P
     pool = Pool(tmp_path_factory.mktemp("boxes"), images)
     yield pool
     pool.close()
+
+
+@pytest.fixture
+def releases() -> Iterator[Path]:
+    """A folder for other releases: every user can reach it, unlike the folders of pytest."""
+    folder = Path(tempfile.mkdtemp(prefix="agentbox-rc-releases-", dir="/var/tmp"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
 
 
 @pytest.fixture

@@ -83,7 +83,7 @@ class StagedTar:
                 "Remove it.",
             )
         info.mode = 0o777 if info.issym() else stat.S_IMODE(status.st_mode) & 0o700
-        nanoseconds = min(status.st_mtime_ns, int(self.cut_time.timestamp()) * 1_000_000_000)
+        nanoseconds = min(status.st_mtime_ns, round(self.cut_time.timestamp() * 1000) * 1_000_000)
         info.mtime, fraction = divmod(max(nanoseconds, 0), 1_000_000_000)
         if fraction:
             info.pax_headers = {"mtime": f"{info.mtime}.{fraction:09d}"}

@@ -35,7 +35,7 @@ def listing(root: Path) -> dict[str, tuple[object, ...]]:
                 else None
             )
             mode = 0 if path.is_symlink() else status.st_mode & 0o700
-            time = min(status.st_mtime_ns, int(AT.timestamp()) * 10**9)
+            time = min(status.st_mtime_ns, round(AT.timestamp() * 1000) * 10**6)
             found[str(path.relative_to(root))] = (mode, time, content)
     return found
 

@@ -80,6 +80,20 @@ async def test_a_pod_changed_by_hand_leaves_a_snapshot_that_restores(
         assert (await slots.pods.head("kept")).size == len(b"second")
 
 
+async def test_containers_keep_the_times_of_their_last_change(tmp_path: Path) -> None:
+    """Also the one of all pods, and one that is older than what is in it."""
+    times = {".": 1_700_000_000_123_000_000, "notes": 1_600_000_000_456_000_000}
+
+    def age(path: Path) -> None:
+        path.write_bytes(b"first")
+        for name, time in times.items():
+            os.utime(path.parents[1] / name, ns=(time, time))
+
+    _, folder = await cut_after(tmp_path / "live", age)
+    objects = folder / "state/pods/objects"
+    assert {name: (objects / name).stat().st_mtime_ns for name in times} == times
+
+
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_a_body_that_cannot_be_held_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, streamed: bool

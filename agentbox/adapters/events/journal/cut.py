@@ -7,6 +7,7 @@ import apsw
 
 from agentbox.adapters.events.journal.epoch import FILE as EPOCH
 from agentbox.adapters.events.journal.epoch import read_epoch
+from agentbox.adapters.events.journal.foreign_records import OriginHead, save_origin_heads
 from agentbox.adapters.events.journal.open_journal import OpenJournal
 from agentbox.adapters.events.journal.segments import (
     ANCHOR,
@@ -25,7 +26,8 @@ _FOLDER = "events"
 class JournalCut:
     """`last_seq` is that of the record of the cut, set before `begin`. Segments are not removed
     from `prepare` to `close`. `bytes` is the length of what was staged. With a sink the store of
-    what was delivered is a part of it.
+    what was delivered is a part of it. So is the last record of each box that delivers here: an
+    opening reads the newest records only.
     """
 
     def __init__(self, journal: OpenJournal, directory: Path, impl: str) -> None:
@@ -35,6 +37,7 @@ class JournalCut:
         self._delivery: StoreSnapshot | None = None
         self._reading = ExitStack()
         self._segments: tuple[JournalSegment, ...] = ()
+        self._origin_heads: dict[str, OriginHead] = {}
 
     def prepare(self) -> None:
         self._reading.enter_context(self._journal.writer.readers.reading())
@@ -50,6 +53,7 @@ class JournalCut:
         if self._delivery is not None:
             self._delivery.begin(seconds)
         self._segments = tuple(self._journal.journal.segments)
+        self._origin_heads = dict(self._journal.journal.origin_heads)
 
     def size(self) -> int:
         delivery = 0 if self._delivery is None else self._delivery.size
@@ -60,6 +64,8 @@ class JournalCut:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         for name in (ANCHOR, EPOCH):
             copy_file(self._directory / name, folder / name)
+        if self._origin_heads:
+            save_origin_heads(folder, self._origin_heads)
         last = find_segment(list(self._segments), self.last_seq)
         for segment in self._segments:
             stop()

@@ -69,17 +69,23 @@ class PodsCut(SqliteCut):
             self._holding.close()
 
     def _stage_containers(self, objects: Path, stop: Stop) -> None:
-        """Containers are folders without a row: those that are there now, empty ones too. Where an
-        object was at the cut, that object stays.
+        """Containers are folders without a row: those that are there now, empty ones too, with the
+        times of their last change. Where an object was at the cut, that object stays.
         """
         root = self._store.tree.root
+        made: list[tuple[Path, int]] = []
         for folder, names, _ in os.walk(root):
             stop()
             below = objects / Path(folder).relative_to(root)
+            with suppress(FileNotFoundError):  # it was removed meanwhile
+                made.append((below, Path(folder).stat().st_mtime_ns))
             for name in names:
                 if not Path(folder, name).is_symlink():
                     with suppress(FileExistsError, NotADirectoryError):
                         (below / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        for path, mtime_ns in made:
+            if path.is_dir():
+                os.utime(path, ns=(mtime_ns, mtime_ns))
 
     def _stage_body(self, row: ObjectRow, path: PodPath, target: Path) -> bool:
         """Returns whether the body is that of the row. A file that was edited by hand is copied as
