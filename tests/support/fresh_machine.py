@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentbox.core.paths import CHECKOUT
+from agentbox.core.paths import CHECKOUT, environment
 from agentbox.host.engines.locations import SYSTEM_ROOT
 from agentbox.host.engines.process.box_processes import box_pids
 
@@ -55,7 +55,7 @@ class Machine:
         """Starts one command of that checkout."""
         kept = {
             name: value
-            for name, value in os.environ.items()
+            for name, value in environment().items()
             if not name.startswith(("AGENTBOX_", "XDG_", "SUDO_"))
         }
         return subprocess.Popen(
