@@ -26,6 +26,8 @@ RESOURCES: Final[Mapping[str, tuple[str, str]]] = {
     "events": ("Events", "The event journal."),
     "agents": ("Agents", "Agents of a box. A spec is an AgentSpec, or its JSON."),
     "tokens": ("Tokens", "Named tokens."),
+    "users": ("Users", "People who operate the box."),
+    "logins": ("Logins", "Sessions of people."),
     "mesh": ("Mesh", "Boxes joined to this one, and this box's own membership."),
     "reviews": ("Reviews", "Reviews of agents' changes."),
     "approvals": ("Approvals", "Actions of agents that require an approval."),

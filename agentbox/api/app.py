@@ -16,9 +16,7 @@ from agentbox.adapters.runtime.adapter import Clock, Deps, SystemClock
 from agentbox.adapters.runtime.lifecycle.timing import LifecycleTiming
 from agentbox.adapters.runtime.metrics import Metrics
 from agentbox.adapters.runtime.slots import Slots, create_slots
-from agentbox.api.auth.authentication import Authenticator
-from agentbox.api.auth.request_access import RequestAccess
-from agentbox.api.auth.tokens import TokenStore
+from agentbox.api.access_setup import Access, make_access
 from agentbox.api.background.apply import ManifestApplier
 from agentbox.api.background.background_work import BackgroundWork
 from agentbox.api.background.boot_events import BootEvents
@@ -43,7 +41,6 @@ from agentbox.api.endpoints.probes import ProbeHandlers
 from agentbox.api.endpoints.sessions import SessionHandlers
 from agentbox.api.endpoints.skills import SkillHandlers
 from agentbox.api.endpoints.tasks import TaskHandlers
-from agentbox.api.endpoints.tokens import TokenHandlers
 from agentbox.api.endpoints.usage import UsageHandlers
 from agentbox.api.hold import Hold
 from agentbox.api.http.asgi import ApplicationFactory
@@ -93,7 +90,7 @@ class Api:
     boot_id: str
     plans: PlanSource
     slots: Slots
-    tokens: TokenStore
+    access: Access
     outbox: "Outbox | None"
     mesh: MeshRole
     tasks: TaskRunner
@@ -139,14 +136,15 @@ def build(
     slots = _slots(plans.current, paths, gates, registry, clock, boot.hooks.clock_scale, hold)
     outbox = make_outbox(plan, paths, slots, registry)
     mesh_host = make_mesh_host(plans, paths, boot, slots.journal, registry)
-    tokens, sessions = TokenStore(paths), SessionCallers(mesh_host)
-    authenticator = Authenticator(
+    access = make_access(
+        plans.current,
         paths,
-        _admin_token(plan, paths),
-        tokens.find_caller,
-        sessions=sessions.find,
-        ended_sessions=sessions.find_ended,
+        admin_token=_admin_token(plan, paths),
         enrolment=enrolment_token(plan, paths) if mesh_host is not None else "",
+        sessions=SessionCallers(mesh_host),
+        journal=slots.journal,
+        registry=registry,
+        hold=hold,
     )
     tasks = TaskRunner(plans.current, paths, slots, outbox)
     plans.subscribe(tasks.apply_plan)
@@ -224,19 +222,18 @@ def build(
         "skills": EndpointGroup(SkillHandlers(paths, plans)),
         "sessions": EndpointGroup(SessionHandlers(session_host, used, closing)),
         "mcp": EndpointGroup(McpHandlers(paths, plans)),
-        "tokens": EndpointGroup(TokenHandlers(tokens, slots.journal)),
+        **access.groups,
         "backups": EndpointGroup(BackupHandlers(paths, plans, backups.maker, backups.verifier)),
         "mesh": EndpointGroup(MeshHandlers(mesh, outbox)),
         "generation": EndpointGroup(GenerationHandlers(paths, slots, hold)),
     }
-    access = RequestAccess(authenticator, plans.current, hold)
-    applications = ApplicationFactory(access, plans, groups, uptime, http_metrics)
+    applications = ApplicationFactory(access.guards, plans, groups, uptime, http_metrics)
     return Api(
         paths=paths,
         boot_id=boot.boot_id,
         plans=plans,
         slots=slots,
-        tokens=tokens,
+        access=access,
         outbox=outbox,
         mesh=mesh,
         tasks=tasks,

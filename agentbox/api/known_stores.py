@@ -14,7 +14,7 @@ from agentbox.adapters.memory import local_sqlite as memory
 from agentbox.adapters.memory.sqlite import schema as memory_schema
 from agentbox.adapters.pods.local import index as pods
 from agentbox.agents.registry import store as agents
-from agentbox.api.auth import tokens
+from agentbox.api.auth import access_store
 from agentbox.gateway.llm import ledger
 from agentbox.mcphost import store as mcp
 from agentbox.mesh.host import session_store
@@ -44,7 +44,7 @@ STORES: Final[Mapping[str, Store]] = {
     "events/delivery.db": Store(delivery.MIGRATIONS),
     "orchestrator/agents.db": Store(agents.MIGRATIONS),
     "gateway/budgets.db": Store(ledger.MIGRATIONS),
-    "secrets/access.db": Store(tokens.MIGRATIONS),
+    "secrets/access.db": Store(access_store.MIGRATIONS),
     "mesh/sessions.db": Store(session_store.MIGRATIONS),
     "sessions/sessions.db": Store(sessions.MIGRATIONS),
     "mcp-host/mcp.db": Store(mcp.MIGRATIONS),

@@ -51,8 +51,9 @@ async def serve(api: Api, bind_addresses: ListenerAddresses) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop_requested.set)
     async with AsyncExitStack() as stack:
-        await api.tokens.open()
-        stack.push_async_callback(api.tokens.close)
+        await api.access.store.open()
+        stack.push_async_callback(api.access.store.close)
+        stack.push_async_callback(api.access.logins.close)
         if api.outbox is not None:
             await api.outbox.open()
             stack.push_async_callback(api.outbox.close)

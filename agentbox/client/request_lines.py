@@ -356,6 +356,22 @@ REQUEST_LINES: Final[Mapping[str, RequestLine]] = {
         RequestLine("enable_token", "POST", "/v1/tokens/{id}/enable", (), False, "enable", False),
         RequestLine("revoke_token", "DELETE", "/v1/tokens/{id}", (), False, "revoke", False),
         RequestLine("revoke_own_token", "DELETE", "/v1/token", (), False, "revoke_self", False),
+        RequestLine("list_users", "GET", "/v1/users", (), False, "list_users", True),
+        RequestLine("add_user", "POST", "/v1/users", (), False, "add", False),
+        RequestLine("set_user_role", "POST", "/v1/users/{name}/role", (), False, "set_role", False),
+        RequestLine(
+            "disable_user", "POST", "/v1/users/{name}/disable", (), False, "disable", False
+        ),
+        RequestLine("enable_user", "POST", "/v1/users/{name}/enable", (), False, "enable", False),
+        RequestLine(
+            "make_login_code", "POST", "/v1/users/{name}/login", (), False, "make_code", False
+        ),
+        RequestLine("sign_in", "POST", "/v1/session", (), False, "sign_in", False),
+        RequestLine("whoami", "GET", "/v1/session", (), False, "whoami", True),
+        RequestLine("sign_out", "DELETE", "/v1/session", (), False, "sign_out", False),
+        RequestLine("make_own_code", "POST", "/v1/session/code", (), False, "make_own_code", False),
+        RequestLine("list_logins", "GET", "/v1/logins", (), False, "list_logins", True),
+        RequestLine("end_login", "DELETE", "/v1/logins/{id}", (), False, "end", False),
         RequestLine("create_backup", "POST", "/v1/backups", (), False, "create", False),
         RequestLine("list_backups", "GET", "/v1/backups", (), False, "list_backups", True),
         RequestLine("get_backup", "GET", "/v1/backups/{id}", (), False, "get", True),

@@ -21,7 +21,8 @@ Granted = Annotated[str, schema_keywords(enum=sorted(GRANTABLE))]
 class NewToken(Record):
     """A token to create. `ttl_s` None: it does not expire. An empty binding does not restrict.
     `rate` is in requests per second, 0 = unlimited. `origin_box` is the box whose journal it may
-    deliver; empty: none.
+    deliver; empty: none. `user`: whose token it is, ends with that user and has at most the scopes
+    of the user's role; empty: nobody's.
     """
 
     name: Annotated[str, bounded_text(pattern=NAME)]
@@ -32,6 +33,7 @@ class NewToken(Record):
     event_source: Bound = ""
     rate: Annotated[int, number_range(0, MAX_RATE)] = 0
     origin_box: Bound = ""
+    user: Bound = ""
 
 
 @record
@@ -52,6 +54,7 @@ class Token(Record):
     rate: int
     origin_box: str
     disabled: bool
+    user: str
 
 
 @record

@@ -4,6 +4,8 @@ import errno
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from agentbox.core.access_errors import CrossSite as CrossSite
+from agentbox.core.access_errors import LastAdmin as LastAdmin
 from agentbox.core.adapter_error import PROBLEM as PROBLEM
 from agentbox.core.adapter_error import REQUEST as REQUEST
 from agentbox.core.adapter_error import AdapterError as AdapterError

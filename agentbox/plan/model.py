@@ -174,8 +174,7 @@ class ResourcesPlan:
 @frozen
 class SlotPlan:
     """A resolved slot: `options` are the keys of `[adapters.<slot>]` that its implementation reads,
-    sizes in bytes; `plan.slots.slot_options` makes them a record.
-    """
+    sizes in bytes; `plan.slots.slot_options` makes them a record."""
 
     use: str
     required: bool
@@ -190,6 +189,8 @@ class ApiPlan:
     max_body: int  # bytes
     public_base: str
     token_env: str
+    session_idle_seconds: int
+    session_seconds: int
 
 
 @frozen
@@ -203,8 +204,7 @@ class ObservabilityPlan:
 @frozen
 class Destination:
     """A TCP destination of the box. `host` is an address range (CIDR), "" for resolved names;
-    `port` 0 is any; `private` includes addresses of private networks.
-    """
+    `port` 0 is any; `private` includes addresses of private networks."""
 
     owner: str  # manifest key
     host: str

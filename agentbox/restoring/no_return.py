@@ -29,6 +29,13 @@ def disable_tokens(paths: Paths) -> int:
         return connection.changes()
 
 
+def end_sessions(paths: Paths) -> None:
+    """Ends the sessions of people: each may have been ended since."""
+    if (paths.state / ACCESS).is_file():
+        with opened(paths, ACCESS) as connection:
+            connection.execute("DELETE FROM sessions")
+
+
 def end_agents(paths: Paths) -> int:
     """Agents that ran get no process and no restart: agent-host finds each of them `lost` and
     records it. Suspended ones stay. Returns how many ran.

@@ -97,6 +97,7 @@ def make_state(
         disabled = 0 if options.keep_tokens else no_return.disable_tokens(paths)
         agents = no_return.end_agents(paths)
         sessions = no_return.end_mesh_sessions(paths)
+        no_return.end_sessions(paths)
         if options.new_identity:
             no_return.forget_identity(paths)
         epoch = journal.next_epoch(cut)

@@ -39,6 +39,7 @@ def plan() -> Plan:
     """A small plan with real slots."""
     api = ApiPlan(
         port=free_port(), publish_address="127.0.0.1", auth="token", max_body=1 << 20, public_base="", token_env="BOX_TOKEN",
+        session_idle_seconds=28_800, session_seconds=86_400,
     )  # fmt: skip
     watch = ObservabilityPlan(
         metrics_port=free_port(), publish_address="127.0.0.1", otlp_endpoint="", log_level="info"

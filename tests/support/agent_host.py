@@ -61,7 +61,14 @@ def plan_of(
             cpus=2, memory=0, pids=pids, nofile=0, tmp_size=0, log_size=0, stop_seconds=30
         ),
         api=ApiPlan(
-            port=9090, publish_address="", auth="token", max_body=MIB, public_base="", token_env=""
+            port=9090,
+            publish_address="",
+            auth="token",
+            max_body=MIB,
+            public_base="",
+            token_env="",
+            session_idle_seconds=28_800,
+            session_seconds=86_400,
         ),
         observability=ObservabilityPlan(
             metrics_port=9091, publish_address="", otlp_endpoint="", log_level="debug"

@@ -102,6 +102,8 @@ def _plan(disabled_layer: str, **changes: Any) -> Plan:
         max_body=4 << 20,
         public_base="",
         token_env="BOX_TOKEN",
+        session_idle_seconds=28_800,
+        session_seconds=86_400,
     )
     observability = ObservabilityPlan(
         metrics_port=free_port(), publish_address="127.0.0.1", otlp_endpoint="", log_level="info"

@@ -152,6 +152,8 @@ def make_plan(port: int, programs: tuple[Program, ...], **changes: Any) -> Plan:
             max_body=1,
             public_base="",
             token_env="BOX_TOKEN",
+            session_idle_seconds=28_800,
+            session_seconds=86_400,
         ),
         "observability": ObservabilityPlan(
             metrics_port=port + 1, publish_address="127.0.0.1", otlp_endpoint="", log_level="info"

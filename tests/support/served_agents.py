@@ -64,7 +64,7 @@ class ServedAgents:
         paths.state_secrets.mkdir(parents=True, exist_ok=True)
         paths.api_key.write_text(TOKEN)
         api = build(self.plan, paths, None)
-        await api.tokens.open()
+        await api.access.store.open()
         listener = Listener(api.api, bind("127.0.0.1", self.plan.api.port), API_BOUNDS)
         await listener.open()
         await api.slots.start()
@@ -74,7 +74,7 @@ class ServedAgents:
             lambda: listener.close(0.1),
             lambda: _cancel(record),
             api.slots.stop,
-            api.tokens.close,
+            api.access.store.close,
         ]
 
     async def create_token(self, name: str, *scopes: str) -> str:

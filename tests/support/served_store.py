@@ -101,7 +101,7 @@ class ServedStore(LocalStore):
         self._peer.api_key.write_text(TOKEN)
         api = build(self._plan, self._peer, None, clock=ServedClock(self._manual))
         listener = Listener(api.api, bind("127.0.0.1", self._plan.api.port), API_BOUNDS)
-        await api.tokens.open()
+        await api.access.store.open()
         await api.mesh.open()
         await listener.open()
         if self.cfg.slot == "events":  # the journal under test has only the suite's records
@@ -111,7 +111,7 @@ class ServedStore(LocalStore):
         self._stops = [
             lambda: listener.close(0.1),
             api.slots.stop,
-            api.tokens.close,
+            api.access.store.close,
             api.mesh.close,
         ]
 

@@ -37,16 +37,16 @@ async def make_stores(folder: Path) -> None:
     for store in stores:
         await store.open()
         await store.close()
-    sessions, tokens = sources.SessionStore(paths.slot("mesh")), sources.TokenStore(paths)
+    sessions, access = sources.SessionStore(paths.slot("mesh")), sources.AccessStore(paths)
     await sessions.load()
     await sessions.close()
-    await tokens.create(sources.NewToken(name="first", scopes=("beads:read",)), "")
-    await tokens.close()
+    await access.ensure_open()
+    await access.close()
 
 
 def collectors() -> Mapping[str, CollectorRegistry]:
     """What is shown as metrics, by whose it is."""
-    names = ("slots", "box", "mesh host", "mesh client", "outbox", "http")
+    names = ("slots", "box", "mesh host", "mesh client", "outbox", "http", "operators")
     found, nowhere = {name: CollectorRegistry() for name in names}, Path("/nonexistent")
     sources.metrics.Metrics(found["slots"])
     sources.BoxMetrics(found["box"], plan_digest="", image_digest="", models=nowhere)
@@ -54,6 +54,7 @@ def collectors() -> Mapping[str, CollectorRegistry]:
     sources.ClientMetrics(found["mesh client"])
     sources.outbox_metrics(sources.Outbox(nowhere, _nothing), found["outbox"])
     found["http"].register(sources.HttpMetrics())
+    sources.OperatorMetrics(found["operators"])
     return found
 
 

@@ -33,11 +33,12 @@ from agentbox.agents.rpc.methods import HAND_WRITTEN as AGENT_RPC, METHODS as AG
 from agentbox.agents.runs import agent_runner, output as agent_output
 from agentbox.agents.states.state import StoredState
 from agentbox.api import endpoints, tasks, tracing
-from agentbox.api.auth.tokens import TokenStore
+from agentbox.api.auth.access_store import AccessStore
 from agentbox.api.background.boot_events import event_type as journal_type
 from agentbox.api.endpoints import cloudevents, pod_containers, sockets
 from agentbox.api.metrics.box_metrics import BoxMetrics
 from agentbox.api.metrics.http_metrics import HttpMetrics
+from agentbox.api.metrics.operator_metrics import OperatorMetrics
 from agentbox.api.openapi import document as openapi
 from agentbox.api.tasks.spool import SpoolEntry as SpoolEntry
 from agentbox.box.boot import main as boot, runner
@@ -72,7 +73,6 @@ from agentbox.contracts.orchestrator import (
 )
 from agentbox.contracts.routes.records_by_name import RECORDS_BY_NAME as HTTP_RECORDS
 from agentbox.contracts.routes.registry import ROUTES, SCOPES
-from agentbox.contracts.tokens import NewToken
 from agentbox.core import slot_errors as problems
 from agentbox.core.deadline import Deadline
 from agentbox.core.errors import ExitCode

@@ -34,6 +34,8 @@ _TITLES = {
     "sandbox_files": "Files of sandboxes",
     "sessions": "Sessions (ACP)",
     "tokens": "Tokens",
+    "users": "Users",
+    "logins": "Sessions of people",
     "generation": "The generation that runs",
     "backups": "Backups",
     "mesh": "Mesh",

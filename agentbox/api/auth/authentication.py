@@ -5,8 +5,9 @@ import hmac
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from agentbox.contracts.roles import Role
 from agentbox.core.http.problems import Unauthenticated
 from agentbox.core.paths import Paths
 from agentbox.core.slot_errors import PermissionDenied
@@ -14,7 +15,9 @@ from agentbox.plan.names import AGENT_HOST, GATEWAY
 
 CORE_PROGRAMS = (AGENT_HOST, GATEWAY)
 OPERATOR = "urn:agentbox:operator"
-_NEVER_CORE = frozenset({"admin", "reviews:write", "approvals:write", "mesh:admin"})
+_NEVER_CORE = frozenset(
+    {"admin", "reviews:write", "approvals:write", "mesh:admin", "users:admin", "session:self"}
+)
 _RULE = "send the header Authorization: Bearer <token>"
 
 
@@ -41,6 +44,9 @@ class Caller:
     session_id: str = ""  # of that agent's run
     trace_id: str = ""
     token_id: str = ""  # of a named token
+    user: str = ""  # the name of the user whose token or session it is
+    role: Role | Literal[""] = ""  # of that user
+    login_id: str = ""  # id of the session of a person
     agent_name: str = ""  # its name in [agents]; "" for an ad-hoc program, which gets no beads
 
     @property
@@ -50,12 +56,15 @@ class Caller:
 
     def has_scope(self, scope: str) -> bool:
         """`admin` includes every scope but `core`; `core` all but those for people only.
-        `mesh:session` is never implied; `token:self` is held by named tokens only.
+        `mesh:session` is never implied; `token:self` is held by named tokens only, `session:self`
+        by sessions, users and admins.
         """
         if scope in self.scopes:
             return True
         if scope in ("mesh:session", "token:self"):
             return scope == "token:self" and bool(self.token_id)
+        if scope == "session:self" and (self.user or self.login_id):
+            return True
         if "admin" in self.scopes:
             return scope != "core"
         return "core" in self.scopes and scope not in _NEVER_CORE
@@ -64,6 +73,7 @@ class Caller:
 ANONYMOUS = Caller()
 
 
+ADMIN = Caller(OPERATOR, frozenset({"admin"}), role="admin")
 ENROLMENT = Caller("urn:agentbox:mesh:enrolment", frozenset({"mesh:join"}))
 CallerLookup = Callable[[bytes], Caller | None]
 # Raises PermissionDenied for a value of an argument that the caller may not use.
@@ -96,7 +106,7 @@ class Authenticator:
             (token_callers, sessions),
             ended_sessions,
         )
-        self._static = [(_digest(admin_token), Caller(OPERATOR, frozenset({"admin"})))]
+        self._static = [(_digest(admin_token), ADMIN)]
         if enrolment:
             self._static.append((_digest(enrolment), ENROLMENT))
         self._core: dict[Path, tuple[int, bytes]] = {}

@@ -2,7 +2,6 @@
 stored.
 """
 
-import asyncio
 import hashlib
 import re
 import secrets
@@ -11,10 +10,12 @@ from datetime import timedelta
 from typing import Any
 
 import apsw
-import structlog
 
 from agentbox.adapters.runtime.input_checks import check_range
+from agentbox.api.auth.access_store import FILE, AccessStore
 from agentbox.api.auth.authentication import Caller
+from agentbox.api.auth.users import UserStore
+from agentbox.contracts.roles import SCOPES_OF, Role, includes
 from agentbox.contracts.tokens import (
     BOUND,
     GRANTABLE,
@@ -25,34 +26,20 @@ from agentbox.contracts.tokens import (
     NewToken,
     Token,
 )
+from agentbox.contracts.users import user_principal
 from agentbox.core import clock
 from agentbox.core.ids import uuid7
-from agentbox.core.paths import Paths
 from agentbox.core.records.wire import invalid_value
-from agentbox.core.slot_errors import AdapterError, NotFound, ValidationError
+from agentbox.core.slot_errors import NotFound, ValidationError
 from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
 from agentbox.core.storage.sqlite import Database
 from agentbox.core.storage.sqlite_text import each_row
 
-FILE = "access.db"
 PREFIX = "abx_"  # recognizable for secret scanners
 VALUE_BYTES = 32
-MIGRATIONS = (
-    """
-    CREATE TABLE tokens (
-        id TEXT PRIMARY KEY, sha256 BLOB NOT NULL UNIQUE, name TEXT NOT NULL, scopes TEXT NOT NULL, created_by TEXT NOT NULL,
-        created_at TEXT NOT NULL, expires_at TEXT, pod_prefix TEXT NOT NULL, memory_prefix TEXT NOT NULL,
-        event_source TEXT NOT NULL
-    ) STRICT, WITHOUT ROWID;
-    """,
-    "ALTER TABLE tokens ADD COLUMN rate INTEGER NOT NULL DEFAULT 0",
-    "ALTER TABLE tokens ADD COLUMN origin_box TEXT NOT NULL DEFAULT ''",
-    "ALTER TABLE tokens ADD COLUMN disabled INTEGER NOT NULL DEFAULT 0",
-)
 _NAME, _BOUND = re.compile(NAME), re.compile(BOUND)
 _COLUMNS = ("sha256", *(field.name for field in fields(Token)))
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM tokens"
-_log = structlog.get_logger()
 
 
 def caller_of(token: Token) -> Caller:
@@ -72,30 +59,15 @@ def caller_of(token: Token) -> Caller:
 
 
 class TokenStore:
-    """The store, `access.db`; opened when it exists, or when the first token is created."""
+    """The tokens in `access.db`. Those of a user have at most the scopes of the user's role, and
+    end with the user.
+    """
 
-    def __init__(self, paths: Paths) -> None:
-        self._path = paths.state_secrets / FILE
-        self._db = Database(self._path, MIGRATIONS, "tokens", "sqlite")
+    def __init__(self, store: AccessStore, users: UserStore) -> None:
+        self._store, self._users = store, users
         self._tokens: dict[bytes, Token] = {}
-        self._open_lock = asyncio.Lock()
-        self._open = False
-
-    async def open(self) -> None:
-        """Reads the store. An unreadable row is logged and skipped; without a readable store no
-        token is known or created.
-        """
-        if not self._path.exists():
-            return
-        try:
-            await self._ensure_open()
-        except AdapterError as error:
-            _log.error("named tokens cannot be read", reason=error.message)
-
-    async def close(self) -> None:
-        """Stops its threads."""
-        self._open = False
-        await self._db.close()
+        store.add(self._load)
+        users.subscribe(self._user_changed)
 
     def find_caller(self, sha256: bytes) -> Caller | None:
         """The caller with the token of that hash; None when it is unknown, revoked, disabled or
@@ -106,16 +78,21 @@ class TokenStore:
             return None
         if token.expires_at is not None and token.expires_at <= clock.now():
             return None
-        return caller_of(token)
+        if not token.user:
+            return caller_of(token)
+        role = self._users.role(token.user)
+        return None if role is None else user_caller(token, role)
+
+    def find_by_id(self, id: str) -> Caller | None:
+        """As `find_caller`, by the id of the token."""
+        sha256 = next((key for key, token in self._tokens.items() if token.id == id), b"")
+        return self.find_caller(sha256)
 
     async def create(self, request: NewToken, created_by: str) -> CreatedToken:
         """A new token with its value. Raises ValidationError, BackendError."""
         _check_request(request)
-        db, now, value = (
-            await self._ensure_open(),
-            clock.now(),
-            PREFIX + secrets.token_urlsafe(VALUE_BYTES),
-        )
+        db, now = await self._store.ensure_open(), clock.now()
+        value = PREFIX + secrets.token_urlsafe(VALUE_BYTES)
         token = Token(
             id=uuid7(),
             name=request.name,
@@ -129,16 +106,19 @@ class TokenStore:
             rate=request.rate,
             origin_box=request.origin_box,
             disabled=False,
+            user=request.user,
         )
         sha256 = hashlib.sha256(value.encode()).digest()
-        await db.write(lambda db: _insert(db, token, sha256))
-        self._tokens[sha256] = token
+        async with self._users.unchanged(request.user) as role:
+            if request.user:
+                _check_role(request, role)
+            await db.write(lambda db: _insert(db, token, sha256))
+            self._tokens[sha256] = token
         return CreatedToken.from_wire({**token.to_wire(), "value": value})
 
     async def all(self) -> tuple[Token, ...]:
         """All tokens that were not revoked, including expired ones. Raises BackendError."""
-        if self._path.exists():
-            await self._ensure_open()
+        await self._store.open_existing()
         return tuple(sorted(self._tokens.values(), key=lambda token: token.id))
 
     async def enable(self, id: str) -> tuple[Token, bool]:
@@ -148,7 +128,7 @@ class TokenStore:
         sha256, token = await self._find(id, "enable")
         if not token.disabled:
             return token, False
-        db = await self._ensure_open()
+        db = await self._store.ensure_open()
         await db.write(lambda db: db.execute("UPDATE tokens SET disabled = 0 WHERE id = ?", (id,)))
         if sha256 not in self._tokens:  # revoked meanwhile
             raise _unknown("enable", id)
@@ -159,7 +139,7 @@ class TokenStore:
         """Revokes a token by its id, immediately also for concurrent calls. Raises NotFound."""
         sha256, token = await self._find(id, "revoke")
         del self._tokens[sha256]
-        db = await self._ensure_open()
+        db = await self._store.ensure_open()
         await db.write(lambda db: db.execute("DELETE FROM tokens WHERE id = ?", (id,)))
         return token
 
@@ -170,20 +150,38 @@ class TokenStore:
                 return sha256, token
         raise _unknown(doing, id)
 
-    async def _ensure_open(self) -> Database:
-        async with self._open_lock:
-            if not self._open:
-                await self._db.open()
-                rows = await self._db.read(
-                    lambda db: list(each_row(db, _SELECT, (), _COLUMNS, key_columns=2))
-                )
-                self._tokens = dict(DamagedRows(FILE).readable_rows(rows, _parse_row))
-                self._open = True
-        return self._db
+    async def _load(self, db: Database) -> None:
+        rows = await db.read(lambda db: list(each_row(db, _SELECT, (), _COLUMNS, key_columns=2)))
+        self._tokens = dict(DamagedRows(FILE).readable_rows(rows, _parse_row))
+
+    def _user_changed(self, name: str) -> None:
+        """The store has removed the tokens of a disabled user already."""
+        if self._users.role(name) is None:
+            self._tokens = {key: one for key, one in self._tokens.items() if one.user != name}
 
 
 def _unknown(doing: str, id: str) -> NotFound:
     return NotFound(f"cannot {doing} this token: unknown id", resource="token", id=id)
+
+
+def user_caller(token: Token, role: Role) -> Caller:
+    """The caller with this token of a user: the user, with the scopes that token and role share."""
+    scopes = (scope for scope in token.scopes if includes(SCOPES_OF[role], scope))
+    return replace(
+        caller_of(token),
+        principal=user_principal(token.user),
+        scopes=frozenset(scopes),
+        user=token.user,
+        role=role,
+    )
+
+
+def _check_role(request: NewToken, role: Role | None) -> None:
+    if role is None:
+        raise invalid_value("/user", "must be the name of a user who is not disabled")
+    for index, scope in enumerate(request.scopes):
+        if not includes(SCOPES_OF[role], scope):
+            raise invalid_value(f"/scopes/{index}", f"is not a scope of the role {role}")
 
 
 def _parse_row(row: tuple[Any, ...]) -> tuple[bytes, Token]:

@@ -2,6 +2,7 @@
 
 from agentbox.adapters.runtime.journal import BestEffortJournal
 from agentbox.api.auth.authentication import Caller
+from agentbox.api.auth.open_calls import OpenCalls
 from agentbox.api.auth.tokens import TokenStore
 from agentbox.contracts.tokens import CreatedToken, NewToken, Token, Tokens
 
@@ -9,8 +10,8 @@ from agentbox.contracts.tokens import CreatedToken, NewToken, Token, Tokens
 class TokenHandlers:
     """Each change is journalled."""
 
-    def __init__(self, tokens: TokenStore, journal: BestEffortJournal) -> None:
-        self._tokens, self._journal = tokens, journal
+    def __init__(self, tokens: TokenStore, calls: OpenCalls, journal: BestEffortJournal) -> None:
+        self._tokens, self._calls, self._journal = tokens, calls, journal
 
     async def list_tokens(self) -> Tokens:
         return Tokens(items=await self._tokens.all())
@@ -28,8 +29,10 @@ class TokenHandlers:
         return token
 
     async def revoke(self, caller: Caller, id: str) -> None:
-        """The token is rejected from now on."""
-        await self._record("token.revoked", await self._tokens.revoke(id), caller)
+        """The token is rejected from now on; its sessions and open streams end."""
+        revoked = await self._tokens.revoke(id)
+        self._calls.check()
+        await self._record("token.revoked", revoked, caller)
 
     async def revoke_self(self, caller: Caller) -> None:
         """The token of the caller is rejected from now on."""

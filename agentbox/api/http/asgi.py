@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from agentbox.api.auth.request_access import RequestAccess
-from agentbox.api.http.endpoint import OperationEndpoint, is_unread
+from agentbox.api.http.endpoint import Guards, OperationEndpoint, is_unread
 from agentbox.api.http.handler import EndpointGroup
 from agentbox.api.http.livez import LivezShortcut, Uptime
 from agentbox.api.metrics.http_metrics import UNMATCHED, HttpMetrics
@@ -29,13 +29,13 @@ class ApplicationFactory:
 
     def __init__(
         self,
-        access: RequestAccess,
+        guards: Guards,
         plans: PlanSource,
         groups: Mapping[str, EndpointGroup],
         uptime: Uptime,
         metrics: HttpMetrics,
     ) -> None:
-        self._access, self._plans, self._groups = access, plans, groups
+        self._guards, self._plans, self._groups = guards, plans, groups
         self._uptime, self._metrics = uptime, metrics
 
     def make(self, listener: str) -> Starlette:
@@ -47,7 +47,7 @@ class ApplicationFactory:
             middleware.insert(0, Middleware(LivezShortcut, self._uptime, self._metrics))
         endpoints = [
             OperationEndpoint(
-                self._access, self._plans, self._groups[resource.endpoints], resource, row
+                self._guards, self._plans, self._groups[resource.endpoints], resource, row
             )
             for resource in (*RESOURCES, PAGES)
             for row in resource.operations
@@ -59,7 +59,7 @@ class ApplicationFactory:
             exception_handlers={AdapterError: _respond},
         )
         application.router.redirect_slashes = False  # a path that ends with / is another resource
-        application.router.default = OverloadMiddleware(_unmatched(self._access))
+        application.router.default = OverloadMiddleware(_unmatched(self._guards.access))
         return application
 
 

@@ -3,25 +3,40 @@ caller, rate, scope, Accept, upgrade, query, body.
 """
 
 from functools import cached_property
+from typing import Any
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from agentbox.adapters.runtime.context import CallContext, as_caller
 from agentbox.api.auth.authentication import Caller
+from agentbox.api.auth.open_calls import OpenCalls
+from agentbox.api.auth.operator_journal import OperatorJournal, is_person
 from agentbox.api.auth.request_access import RequestAccess
 from agentbox.api.endpoints.cloudevents import MEDIA_TYPES as CLOUD_TYPES
+from agentbox.api.http.call_connection import CallConnection
 from agentbox.api.http.handler import EndpointGroup, OperationHandler
 from agentbox.api.http.query import parse_query
 from agentbox.api.http.request import ApiRequest
 from agentbox.api.plan_source import PlanSource
 from agentbox.contracts.routes.operation import Operation
 from agentbox.contracts.routes.resource import Resource
+from agentbox.core.frozen import frozen
 from agentbox.core.http.body import BodyReader, reject_body
 from agentbox.core.http.headers import check_duplicates, trace_id
 from agentbox.core.http.problems import invalid
 from agentbox.core.http.responses import JSON
 from agentbox.core.ids import new_trace_id
+from agentbox.core.slot_errors import AdapterError
+
+
+@frozen
+class Guards:
+    """What decides on a request, follows the calls that last, and records what people do."""
+
+    access: RequestAccess
+    calls: OpenCalls
+    operators: OperatorJournal
 
 
 class OperationEndpoint:
@@ -29,14 +44,14 @@ class OperationEndpoint:
 
     def __init__(
         self,
-        access: RequestAccess,
+        guards: Guards,
         plans: PlanSource,
         group: EndpointGroup,
         resource: Resource,
         row: Operation,
     ) -> None:
         self.route = route = resource.route(row)
-        self._access, self._plans = access, plans
+        self._guards, self._plans = guards, plans
         self._group, self._resource, self._row = group, resource, row
         self._accepted = (JSON, *CLOUD_TYPES) if route.name == "append_events" else (JSON,)
 
@@ -49,7 +64,7 @@ class OperationEndpoint:
         route, headers = self.route, scope["state"]["headers"]
         incoming = scope["state"]["body"] = BodyReader(scope, receive, headers)
         check_duplicates(scope["headers"])
-        caller = self._access.authorize(route, headers)
+        caller = self._guards.access.authorize(route, headers)
         if route.socket != (scope["type"] == "websocket"):
             raise invalid(
                 "Upgrade", "must be websocket" if route.socket else "is not supported for this path"
@@ -72,12 +87,37 @@ class OperationEndpoint:
             body=body,
             incoming=incoming,
             caller=caller,
+            peer=(scope.get("client") or ("",))[0],
         )
         with as_caller(_context(caller, headers, scope["state"]["request_id"])):
-            response = await self._handler(request)
+            response = await self._handle(request, scope)
             if isinstance(response, Response) and is_unread(scope):
                 response.headers["connection"] = "close"
-            await response(scope, receive, send)
+            if not (route.stream or route.socket):
+                await response(scope, receive, send)
+                return
+            connection = CallConnection(scope, receive, send)
+            await self._guards.calls.run(
+                caller, route.scope, connection.serve(response), connection.abort
+            )
+
+    async def _handle(self, request: ApiRequest, scope: Scope) -> Any:
+        """The response. A write of a person is journalled before it is sent."""
+        if self._row.kind not in ("write", "socket") or not is_person(request.caller):
+            return await self._handler(request)
+        outcome = "failed"
+        try:
+            response = await self._handler(request)
+            status = getattr(response, "status_code", 200)
+            outcome = "ok" if status < 400 else str(status)
+            return response
+        except AdapterError as error:
+            outcome = error.code
+            raise
+        finally:
+            await self._guards.operators.action(
+                request.caller, request.route.name, scope["path"], outcome
+            )
 
 
 def is_unread(scope: Scope) -> bool:

@@ -18,7 +18,8 @@ _KEY = re.compile(IDEMPOTENCY_KEY)
 @frozen
 class ApiRequest:
     """One request. `headers` has the last value of each name; `body` is parsed JSON, None where the
-    route has none or reads raw bytes through `incoming`.
+    route has none or reads raw bytes through `incoming`. `peer` is the address of the connection's
+    other end.
     """
 
     route: Route
@@ -29,6 +30,7 @@ class ApiRequest:
     body: Any
     incoming: BodyReader
     caller: Caller
+    peer: str = ""
 
     def idempotency_key(self) -> str:
         """`Idempotency-Key`, "" without one. Raises ValidationError when it is too long or not

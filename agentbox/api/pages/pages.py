@@ -18,6 +18,7 @@ PAGES: Final[Mapping[str, tuple[str, str]]] = {
     "elements.js": ("elements.js", _CODE),
     "review.css": ("review.css", _STYLE),
 }
+SIGN_IN_PAGE: Final = ""  # path of the page that takes a code; "" = there is none
 # Own script and style only, requests to this API only, and no text becomes markup (CSP Level 3;
 # Trusted Types).
 POLICY: Final = "; ".join(

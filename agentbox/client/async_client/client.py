@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from agentbox.client.async_client.beads import AsyncBeadsClient
     from agentbox.client.async_client.events import AsyncEventsClient
     from agentbox.client.async_client.generation import AsyncGenerationClient
+    from agentbox.client.async_client.logins import AsyncLoginsClient
     from agentbox.client.async_client.mcp import AsyncMcpClient
     from agentbox.client.async_client.memory import AsyncMemoryClient
     from agentbox.client.async_client.mesh import AsyncMeshClient
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from agentbox.client.async_client.states import AsyncStatesClient
     from agentbox.client.async_client.tokens import AsyncTokensClient
     from agentbox.client.async_client.usage import AsyncUsageClient
+    from agentbox.client.async_client.users import AsyncUsersClient
     from agentbox.contracts.box import (
         Applied,
         BootReport,
@@ -227,6 +229,20 @@ class AsyncBoxClient(AsyncApiCaller):
         from agentbox.client.async_client.tokens import AsyncTokensClient
 
         return AsyncTokensClient(self)
+
+    @cached_property
+    def users(self) -> AsyncUsersClient:
+        """People who operate the box."""
+        from agentbox.client.async_client.users import AsyncUsersClient
+
+        return AsyncUsersClient(self)
+
+    @cached_property
+    def logins(self) -> AsyncLoginsClient:
+        """Sessions of people."""
+        from agentbox.client.async_client.logins import AsyncLoginsClient
+
+        return AsyncLoginsClient(self)
 
     @cached_property
     def mesh(self) -> AsyncMeshClient:

@@ -38,6 +38,7 @@ class AsyncTokensClient:
         event_source: str = "",
         rate: int = 0,
         origin_box: str = "",
+        user: str = "",
     ) -> CreatedToken:
         """Creates a token with scopes, an expiry and bindings. Only this response has its value."""
         from agentbox.contracts.tokens import CreatedToken
@@ -52,6 +53,7 @@ class AsyncTokensClient:
                 "event_source": event_source,
                 "rate": rate,
                 "origin_box": origin_box,
+                "user": user,
                 **without_none({"ttl_s": ttl_s}),
             },
         )

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from agentbox.client.sync.beads import BeadsClient
     from agentbox.client.sync.events import EventsClient
     from agentbox.client.sync.generation import GenerationClient
+    from agentbox.client.sync.logins import LoginsClient
     from agentbox.client.sync.mcp import McpClient
     from agentbox.client.sync.memory import MemoryClient
     from agentbox.client.sync.mesh import MeshClient
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from agentbox.client.sync.states import StatesClient
     from agentbox.client.sync.tokens import TokensClient
     from agentbox.client.sync.usage import UsageClient
+    from agentbox.client.sync.users import UsersClient
     from agentbox.contracts.box import (
         Applied,
         BootReport,
@@ -228,6 +230,20 @@ class BoxClient(ApiCaller):
         from agentbox.client.sync.tokens import TokensClient
 
         return TokensClient(self)
+
+    @cached_property
+    def users(self) -> UsersClient:
+        """People who operate the box."""
+        from agentbox.client.sync.users import UsersClient
+
+        return UsersClient(self)
+
+    @cached_property
+    def logins(self) -> LoginsClient:
+        """Sessions of people."""
+        from agentbox.client.sync.logins import LoginsClient
+
+        return LoginsClient(self)
 
     @cached_property
     def mesh(self) -> MeshClient:

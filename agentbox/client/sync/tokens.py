@@ -39,6 +39,7 @@ class TokensClient:
         event_source: str = "",
         rate: int = 0,
         origin_box: str = "",
+        user: str = "",
     ) -> CreatedToken:
         """Creates a token with scopes, an expiry and bindings. Only this response has its value."""
         from agentbox.contracts.tokens import CreatedToken
@@ -53,6 +54,7 @@ class TokensClient:
                 "event_source": event_source,
                 "rate": rate,
                 "origin_box": origin_box,
+                "user": user,
                 **without_none({"ttl_s": ttl_s}),
             },
         )

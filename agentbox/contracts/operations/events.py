@@ -56,7 +56,7 @@ EVENTS = Resource(
             "POST /v1/events/verify",
             "Checks the hash chain of the journal.",
             route="verify_events",
-            scope=("admin",),
+            scope=("audit:read",),
             deadline_s=300,
         ),
         write("receive", idempotent=True),

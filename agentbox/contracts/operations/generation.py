@@ -15,7 +15,7 @@ GENERATION = Resource(
             "GET /v1/generation",
             "Whether the box is held, and what its stores contain.",
             route="show_generation",
-            scope=_ADMIN,
+            scope=("config:read",),
         ),
         write(
             "release",

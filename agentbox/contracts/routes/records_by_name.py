@@ -11,6 +11,7 @@ from agentbox.contracts import (
     event_search,
     events,
     generation,
+    logins,
     mcp,
     memory,
     mesh,
@@ -22,6 +23,7 @@ from agentbox.contracts import (
     states,
     tokens,
     usage,
+    users,
 )
 from agentbox.contracts.beads import Bead
 from agentbox.contracts.events import Appended, Head
@@ -37,7 +39,7 @@ from agentbox.core.records.wire import Record, record
 
 _MODULES = (
     *(beads, memory, events, event_search, orchestrator, tokens, mesh, reviews, approvals, states),
-    *(usage, skills, sandboxes, sessions, mcp, backups, generation),
+    *(usage, skills, sandboxes, sessions, mcp, backups, generation, users, logins),
     box,
 )
 

@@ -29,6 +29,8 @@ _MODULES: Final = (
     "sessions",
     "mcp",
     "tokens",
+    "users",
+    "logins",
     "backups",
     "mesh",
     "generation",

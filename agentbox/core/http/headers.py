@@ -38,6 +38,9 @@ _SINGLE = frozenset(
         b"traceparent",
         b"if-modified-since",
         b"if-unmodified-since",
+        b"origin",
+        b"sec-fetch-site",
+        b"agentbox-session-key",
     }
 )
 # No user, path, query or fragment: the remainder could be taken for another host.

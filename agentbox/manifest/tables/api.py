@@ -1,8 +1,9 @@
 """[api]: the management API."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from agentbox.core.frozen import frozen
+from agentbox.manifest.declarations.constraints import Range
 from agentbox.manifest.declarations.key import key
 from agentbox.manifest.types import Env, HttpUrl, IpLiteral, Port, Size
 
@@ -30,4 +31,10 @@ class ApiTable:
         "recreate",
         doc="Variable of the first admin token. Unset = generated at first boot, mode "
         "0600, in the state volume.",
+    )
+    session_idle_seconds: Annotated[int, Range(300, 86_400)] = key(
+        28_800, "boot", doc="A person's session ends after this time without use, in seconds."
+    )
+    session_seconds: Annotated[int, Range(600, 604_800)] = key(
+        86_400, "boot", doc="A person's session ends after this time in any case, in seconds."
     )

@@ -161,6 +161,15 @@ ALERTS = (
         "agentbox usage --by agent; raise agents.NAME.llm.max_cost, or stop the agent",
     ),
     Alert(
+        "AgentboxLoginFailures",
+        "sum by (job, box) (increase(agentbox_logins_total"
+        '{{{box},outcome=~"refused|rate-limited|cross-site"}}[10m])) > 10',
+        "0m",
+        "warning",
+        "more than ten sign-ins at {{ $labels.box }} failed within 10 minutes",
+        "agentbox events search --type operator.refused shows from where; agentbox user list",
+    ),
+    Alert(
         "AgentboxBackupDamaged",
         "agentbox_backup_damaged_snapshots{{{box}}} > 0",
         "0m",

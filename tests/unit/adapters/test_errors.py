@@ -24,6 +24,7 @@ TABLE = {
     "acp-timeout": (504, False), "acp-invalid": (502, False), "agent-ended": (502, False),
     "sandbox-over": (410, False), "exec-limit": (429, True), "path-outside": (403, False), "file-too-large": (413, False),
     "held": (503, True),
+    "last-admin": (409, False), "cross-site": (403, False),
     "mcp-unavailable": (503, True), "mcp-drift": (409, False), "mcp-timeout": (504, False), "mcp-result": (502, False),
 }  # fmt: skip
 

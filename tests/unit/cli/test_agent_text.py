@@ -31,6 +31,8 @@ COMMANDS = {
     "session new": NONE, "session prompt": BYTES, "session cancel": TEXT, "session list": TEXT, "session show": TEXT,
     "session attach": BYTES, "session answer": TEXT, "session transcript": TEXT, "session suspend": TEXT, "session resume": TEXT, "session close": TEXT,
     "acp config": NONE, "mcp config": NONE, "mcp list": TEXT, "mcp show": TEXT, "mcp test": TEXT, "mcp pin": TEXT, "mcp restart": TEXT,
+    "user add": NONE, "user list": NONE, "user role": NONE, "user disable": NONE, "user enable": NONE, "user login": NONE,
+    "login list": NONE, "login end": NONE,
     "token create": NONE, "token list": NONE, "token enable": NONE, "token revoke": NONE,
     "secrets set": NONE, "secrets list": NONE, "secrets remove": NONE, "state list": TEXT, "state show": TEXT, "state prune": TEXT, "state reset": TEXT, "state adopt": TEXT,
     "backup init": NONE, "backup create": TEXT, "backup list": TEXT, "backup show": TEXT, "backup verify": TEXT, "backup prune": TEXT, "backup export": BYTES,

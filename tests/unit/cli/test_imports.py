@@ -103,6 +103,7 @@ RECORDS = {
     "agentbox.core.records.wire",
     "agentbox.core.adapter_error", "agentbox.core.slot_errors", "agentbox.core.session_errors",
     "agentbox.core.mcp_errors", "agentbox.core.backup_errors", "agentbox.core.generation_errors",
+    "agentbox.core.access_errors",
 }  # fmt: skip
 HOT = {
     "task list": RECORDS,

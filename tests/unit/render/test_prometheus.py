@@ -41,6 +41,7 @@ _ATTACK = 'agentbox_denied_total{agent="builder",class="attack",layer="reaper",r
 _HEALTH = 'agentbox_adapter_health{slot="pods",impl="local-fs"}'
 _HEALTH_OFF = 'agentbox_adapter_health{slot="pods",impl="off"}'
 _FAILED = 'agentbox_backup_failures_total{reason="unusable"}'
+_LOGINS = "agentbox_logins_total{outcome="
 _MONEY = 'agentbox_model_budget_cost_micros{agent="builder",'
 CASES = {
     "AgentboxDown": Case({"up": "0x20"}, {"up": "1x20"}, {}, "agentbox does not answer scrapes"),
@@ -105,6 +106,12 @@ CASES = {
         {_MONEY + 'state="used"}': "18x20", _MONEY + 'state="left"}': "2x20"},
         {"agent": "builder"},
         "agent builder of agentbox has 5% of its money left",
+    ),
+    "AgentboxLoginFailures": Case(
+        {_LOGINS + '"refused"}': "0+1x20", _LOGINS + '"rate-limited"}': "0+1x20"},
+        {_LOGINS + '"refused"}': "0+1x20", _LOGINS + '"ok"}': "0+50x20"},
+        {},
+        "more than ten sign-ins at agentbox failed within 10 minutes",
     ),
     "AgentboxBackupDamaged": Case(
         {"agentbox_backup_damaged_snapshots": "0x17 2x3"},

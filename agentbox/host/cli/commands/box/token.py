@@ -53,6 +53,7 @@ def command() -> None:
     "--event-source", default="", metavar="S", help="The only source its events may have."
 )
 @click.option("--origin-box", default="", metavar="B", help="The box whose journal it may deliver.")
+@click.option("--user", default="", metavar="U", help="Whose token it is; ends with that user.")
 @click.option(
     "--rate",
     type=click.IntRange(0),
@@ -71,6 +72,7 @@ def create(
     memory_prefix: str,
     event_source: str,
     origin_box: str,
+    user: str,
 ) -> None:
     """Create a token and show its value, once: the box stores only a hash."""
     body = {
@@ -82,6 +84,7 @@ def create(
         "event_source": event_source,
         "rate": rate,
         "origin_box": origin_box,
+        "user": user,
     }
     with cli.client() as client:
         token = client.call("create_token", body=body)
@@ -95,7 +98,7 @@ def create(
 @command.command(name="list")
 @click.pass_obj
 def list_(cli: CliContext) -> None:
-    """List tokens: id, name, expiry, scopes, and whether a restore disabled it."""
+    """List tokens: id, name, expiry, scopes, user, and whether a restore disabled it."""
     with cli.client() as client:
         items = client.call("list_tokens")["items"]
     cli.out.document(items)
@@ -103,6 +106,7 @@ def list_(cli: CliContext) -> None:
         cli.out.line(
             f"{item['id']}  {item['name']}  {item['expires_at'] or 'never'}  "
             f"{' '.join(item['scopes'])}{'  disabled' if item['disabled'] else ''}"
+            f"{'  of ' + item['user'] if item['user'] else ''}"
         )
 
 
