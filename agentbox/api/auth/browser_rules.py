@@ -49,4 +49,5 @@ class BrowserRules:
     def _own_origins(self, host: str) -> tuple[str, ...]:
         if self._https_host and parse_host(host) == self._https_host.lower():
             return (self._public_origin,)
-        return (f"http://{host.lower()}", self._public_origin)
+        own = f"http://{host.lower()}"
+        return (own, self._public_origin) if self._public_origin else (own,)

@@ -3,18 +3,18 @@
 import hashlib
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Final
 
 from agentbox.core import clock
+from agentbox.core.frozen import frozen
 
 _BYTES: Final = 32
 _SEPARATOR: Final = "~"
 MAX_CODES: Final = 2000  # more than users and those who make codes for themselves
 
 
-@dataclass(frozen=True)
+@frozen
 class Subject:
     """Whose session it becomes: of a user, of a named token (with `user`: of that user's token),
     or, if both are empty, of the first admin token.

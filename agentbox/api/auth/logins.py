@@ -5,7 +5,7 @@ import hashlib
 import hmac
 import secrets
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from agentbox.api.auth.login_codes import Subject
 from agentbox.api.auth.users import UserStore
 from agentbox.contracts.logins import MAX_LOGINS, Login
 from agentbox.core import clock
+from agentbox.core.frozen import frozen
 from agentbox.core.ids import uuid7
 from agentbox.core.slot_errors import AdapterError, NotFound
 from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
@@ -40,7 +41,7 @@ _NAMES: Final = ", ".join(_COLUMNS)
 _log = structlog.get_logger()
 
 
-@dataclass(frozen=True)
+@frozen
 class StoredLogin:
     """A row. `saved_at` is the `used_at` of the store."""
 
@@ -54,7 +55,7 @@ class StoredLogin:
     saved_at: datetime
 
 
-@dataclass(frozen=True)
+@frozen
 class LoginTimes:
     """Seconds after which a session ends: without use, and in all."""
 
@@ -249,5 +250,12 @@ def _parse_row(row: tuple[Any, ...]) -> StoredLogin:
     if user is None or token_id is None:
         raise damaged_row(f"session {id}")
     return StoredLogin(
-        id, cookie, key, Subject(user, token_id), created_at, used_at, expires_at, used_at
+        id=id,
+        cookie_sha256=cookie,
+        key_sha256=key,
+        subject=Subject(user=user, token_id=token_id),
+        created_at=created_at,
+        used_at=used_at,
+        expires_at=expires_at,
+        saved_at=used_at,
     )

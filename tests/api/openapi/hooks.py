@@ -20,6 +20,7 @@ OF_STATE = {
     "value-too-large": "a cap is in bytes of UTF-8 or of JSON text, a schema counts characters",
     "quota-exceeded": "the box is full",
     "sandbox-over": "the sandbox has ended",
+    "rate-limited": "five sign-ins of this address have failed",
 }
 # (pointer, text of the error): a rule that one value alone cannot show.
 OF_RULE = (
@@ -61,6 +62,8 @@ OF_RULE = (
     (r"/input", r"needs a spec whose stdin is a pipe", "one member of a body against another"),
     (r"/limits/wall_seconds", r"is set by ttl_s", "a sandbox has one bound of its life"),
     (r"/ttl_s", r"must be from \d+ to \d+", "the manifest may allow less"),
+    (r"", r"must have either token or code", "one member of a body against another"),
+    (r"/user", r"must be the name of a user.*", "a user of this box"),
     (r"/filter", r"has \d+ conditions.*", "conditions are counted over all keys"),
 )
 
