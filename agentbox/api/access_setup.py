@@ -37,6 +37,7 @@ class Access:
     """`store` and `logins` are opened and closed with the program."""
 
     store: AccessStore
+    tokens: TokenStore
     logins: LoginStore
     guards: Guards
     groups: Mapping[str, EndpointGroup]
@@ -93,6 +94,7 @@ def make_access(
     access = RequestAccess(authenticator, plan, hold, logins, rules, operators)
     return Access(
         store=store,
+        tokens=tokens,
         logins=logins,
         guards=Guards(access=access, calls=calls, operators=operators),
         groups={

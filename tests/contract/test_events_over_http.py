@@ -19,9 +19,9 @@ from support.served_store import ServedStore
 
 from agentbox.adapters.events.journal.prune import prune
 from agentbox.adapters.runtime.context import CallContext, as_caller
-from agentbox.api.auth.tokens import NewToken
 from agentbox.client.async_client.client import AsyncBoxClient
 from agentbox.contracts.events import Events
+from agentbox.contracts.tokens import NewToken
 from agentbox.core.slot_errors import CursorExpired, QuotaExceeded
 
 BOXES = ("one", "two")
@@ -36,7 +36,7 @@ class ServedEvents(ServedStore):
                 box: NewToken(name=box, scopes=("events:write",), origin_box=box) for box in BOXES
             }
             self.with_secrets(
-                **{box: (await api.tokens.create(w, "t")).value for box, w in wanted.items()}
+                **{box: (await api.access.tokens.create(w, "t")).value for box, w in wanted.items()}
             )
 
 
