@@ -86,8 +86,8 @@ def make_access(
 
     codes, rules, calls = LoginCodes(), BrowserRules(plan.api.public_base), OpenCalls(renew)
     operators = OperatorJournal(journal, OperatorMetrics(registry))
-    users.subscribe(lambda name: None if users.role(name) else codes.remove_user(name))
-    users.subscribe(lambda _name: calls.check())
+    users.subscribe(lambda name, _ends: codes.remove_user(name))
+    users.subscribe(lambda _name, _ends: calls.check())
     sign_in = SignIn(
         authenticator=authenticator, codes=codes, attempts=LoginAttempts(), rules=rules
     )

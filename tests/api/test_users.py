@@ -221,13 +221,35 @@ def test_a_role_that_is_narrowed_ends_what_it_no_longer_allows(
         follower.start()
         while not ended:
             time.sleep(0.01)
-        client.users.set_role(name, "operator")
+        client.users.set_role(name, "reviewer")
         follower.join(0.5)
         assert follower.is_alive()
         client.users.set_role(name, "viewer")
         follower.join(5)
         assert not follower.is_alive()
         assert page.send("GET", "/v1/beads").status_code == 200
+
+
+def test_a_wider_role_ends_what_was_got_with_the_narrower(
+    box: ApiBox, client: BoxClient, new_user: Callable[[str], str]
+) -> None:
+    """Who may admit viewers can sign in as one; a later admin of that name is not handed over. A
+    token keeps its scopes, since only an admin makes it."""
+    name = new_user("viewer")
+    value = user_token(client, name, "beads:read")
+    scopes = ("users:admin", *sorted(SCOPES_OF["viewer"]))
+    with box.client(client.tokens.create("admits", scopes).value) as admits:
+        page = Browser(box.url)
+        page.sign_in(code=admits.users.make_code(name).code)
+        code = admits.users.make_code(name).code
+    assert page.send("GET", "/v1/beads").status_code == 200
+    client.users.set_role(name, "admin")
+    assert page.send("GET", "/v1/beads").status_code == 401
+    assert page.sign_in(code=code).status_code == 401
+    with box.client(value) as own:
+        own.beads.list()
+        assert refused(own.tokens.list) == (403, "permission-denied")
+    page.http.close()
 
 
 def test_a_revoked_token_ends_its_streams(box: ApiBox, client: BoxClient) -> None:

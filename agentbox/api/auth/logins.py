@@ -210,9 +210,9 @@ class LoginStore:
         bound = b"" if subject.user or subject.token_id else self._admin_sha256
         return hashlib.sha256(key.encode() + b"\0" + bound).digest()
 
-    def _user_changed(self, name: str) -> None:
-        """The store has removed the sessions of a disabled user already."""
-        if self._users.role(name) is None:
+    def _user_changed(self, name: str, ends_sessions: bool) -> None:
+        """The store has removed them already."""
+        if ends_sessions:
             self._logins = {
                 key: one for key, one in self._logins.items() if one.subject.user != name
             }

@@ -154,7 +154,7 @@ class TokenStore:
         rows = await db.read(lambda db: list(each_row(db, _SELECT, (), _COLUMNS, key_columns=2)))
         self._tokens = dict(DamagedRows(FILE).readable_rows(rows, _parse_row))
 
-    def _user_changed(self, name: str) -> None:
+    def _user_changed(self, name: str, _ends_sessions: bool) -> None:
         """The store has removed the tokens of a disabled user already."""
         if self._users.role(name) is None:
             self._tokens = {key: one for key, one in self._tokens.items() if one.user != name}

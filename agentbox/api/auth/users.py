@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 
 from agentbox.api.auth.access_store import FILE, AccessStore
-from agentbox.contracts.roles import ROLES, Role
+from agentbox.contracts.roles import ROLES, SCOPES_OF, Role, includes
 from agentbox.contracts.tokens import NAME
 from agentbox.contracts.users import MAX_USERS, OPERATOR, NewUser, User
 from agentbox.core import clock
@@ -26,6 +26,7 @@ from agentbox.core.storage.damaged_rows import DamagedRows, damaged_row
 from agentbox.core.storage.sqlite import Database
 from agentbox.core.storage.sqlite_text import each_row
 
+Check = Callable[[User], None]
 _NAME = re.compile(NAME)
 _COLUMNS = tuple(field.name for field in fields(User))
 _SELECT = f"SELECT {', '.join(_COLUMNS)} FROM users"
@@ -39,11 +40,13 @@ class UserStore:
         self._store = store
         self._users: dict[str, User] = {}
         self._changing = asyncio.Lock()
-        self._subscribers: list[Callable[[str], None]] = []
+        self._subscribers: list[Callable[[str, bool], None]] = []
         store.add(self._load)
 
-    def subscribe(self, changed: Callable[[str], None]) -> None:
-        """Calls `changed` with the name of each user whose role or state has changed, at once."""
+    def subscribe(self, changed: Callable[[str, bool], None]) -> None:
+        """Calls `changed` with the name of each user whose role or state has changed, at once, and
+        whether the sessions of the user have ended.
+        """
         self._subscribers.append(changed)
 
     def role(self, name: str) -> Role | None:
@@ -103,25 +106,29 @@ class UserStore:
             self._users[user.name] = user
         return user
 
-    async def set_role(self, name: str, role: Role) -> User:
-        """Raises ValidationError, NotFound, LastAdmin, BackendError."""
+    async def set_role(self, name: str, role: Role, check: Check) -> User:
+        """A role with more scopes ends the sessions of the user: whoever had got one in that name
+        would have the new scopes. `check` gets the user before the change, and raises what forbids
+        it. Raises ValidationError, NotFound, LastAdmin, BackendError.
+        """
         _check_role(role)
-        return await self._change(name, role=role)
+        return await self._change(name, check, role=role)
 
-    async def disable(self, name: str) -> User:
+    async def disable(self, name: str, check: Check) -> User:
         """Also removes the tokens and sessions of the user. Raises NotFound, LastAdmin,
         BackendError.
         """
-        return await self._change(name, disabled_at=clock.now())
+        return await self._change(name, check, disabled_at=clock.now())
 
-    async def enable(self, name: str) -> User:
+    async def enable(self, name: str, check: Check) -> User:
         """Raises NotFound, BackendError."""
-        return await self._change(name, disabled_at=None)
+        return await self._change(name, check, disabled_at=None)
 
-    async def _change(self, name: str, **changes: Any) -> User:
+    async def _change(self, name: str, check: Check, **changes: Any) -> User:
         db = await self._store.ensure_open()
         async with self._changing:
             before = await self.get(name)
+            check(before)
             user = replace(before, **changes)
             if before.disabled_at is not None and user.disabled_at is not None:
                 user = replace(user, disabled_at=before.disabled_at)  # the first time counts
@@ -131,10 +138,11 @@ class UserStore:
                     hint="Make another user an admin first.",
                     name=name,
                 )
-            await db.write(lambda db: _update(db, user))
+            ends = user.disabled_at is not None or _is_wider(user.role, before.role)
+            await db.write(lambda db: _update(db, user, ends))
             self._users[name] = user
             for changed in self._subscribers:
-                changed(name)
+                changed(name, ends)
         return user
 
     def _admins(self) -> int:
@@ -160,13 +168,18 @@ def _insert(db: apsw.Connection, user: User) -> None:
     db.execute(_INSERT, tuple(wire[name] for name in _COLUMNS))
 
 
-def _update(db: apsw.Connection, user: User) -> None:
+def _is_wider(role: Role, other: Role) -> bool:
+    return any(not includes(SCOPES_OF[other], scope) for scope in SCOPES_OF[role])
+
+
+def _update(db: apsw.Connection, user: User, ends_sessions: bool) -> None:
     db.execute(
         "UPDATE users SET role = ?, disabled_at = ? WHERE name = ?",
         (user.role, user.to_wire()["disabled_at"], user.name),
     )
     if user.disabled_at is not None:
         db.execute("DELETE FROM tokens WHERE user = ?", (user.name,))
+    if ends_sessions:
         db.execute("DELETE FROM sessions WHERE user = ?", (user.name,))
 
 

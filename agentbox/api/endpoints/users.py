@@ -3,7 +3,7 @@
 from agentbox.adapters.runtime.journal import BestEffortJournal
 from agentbox.api.auth.authentication import Caller, require
 from agentbox.api.auth.login_codes import LoginCodes, Subject
-from agentbox.api.auth.users import UserStore
+from agentbox.api.auth.users import Check, UserStore
 from agentbox.api.pages.pages import SIGN_IN_PAGE
 from agentbox.contracts.logins import CODE_SECONDS
 from agentbox.contracts.roles import SCOPES_OF, Role
@@ -27,39 +27,37 @@ class UserHandlers:
         return added
 
     async def set_role(self, caller: Caller, name: str, body: RoleBody) -> User:
-        await self._check(caller, name)
         _check_covers(caller, body.role)
-        changed = await self._users.set_role(name, body.role)
+        changed = await self._users.set_role(name, body.role, _may_change(caller))
         await self._record("role", changed, caller)
         return changed
 
     async def disable(self, caller: Caller, name: str) -> User:
         """Tokens, sessions, codes and open streams end before the answer."""
-        await self._check(caller, name)
-        changed = await self._users.disable(name)
+        changed = await self._users.disable(name, _may_change(caller))
         await self._record("disabled", changed, caller)
         return changed
 
     async def enable(self, caller: Caller, name: str) -> User:
-        await self._check(caller, name)
-        changed = await self._users.enable(name)
+        changed = await self._users.enable(name, _may_change(caller))
         await self._record("enabled", changed, caller)
         return changed
 
     async def make_code(self, caller: Caller, name: str) -> LoginCode:
-        await self._check(caller, name)
+        _may_change(caller)(await self._users.get(name))
         if self._users.role(name) is None:
             raise NotFound("cannot sign in this user: disabled", resource="user", id=name)
         code, expires_at = self._codes.make(Subject(user=name), name, CODE_SECONDS)
         await self._record("code made", await self._users.get(name), caller)
         return LoginCode(code=code, expires_at=expires_at, page=SIGN_IN_PAGE)
 
-    async def _check(self, caller: Caller, name: str) -> None:
-        _check_covers(caller, (await self._users.get(name)).role)
-
     async def _record(self, change: str, user: User, caller: Caller) -> None:
         data = {"name": user.name, "role": user.role, "change": change, "by": caller.principal}
         await self._journal.record("operator.user", data)
+
+
+def _may_change(caller: Caller) -> Check:
+    return lambda user: _check_covers(caller, user.role)
 
 
 def _check_covers(caller: Caller, role: Role) -> None:
