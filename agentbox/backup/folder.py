@@ -168,8 +168,8 @@ class RepositoryFolder:
         return False
 
     def publish(self, head: Snapshot, data: bytes) -> str:
-        """Publishes a head whose archive is the part of that name. Returns the SHA-256 of the head.
-        Raises OSError, with nothing published.
+        """Publishes a head whose archive is the part of that name, or in another repository.
+        Returns the SHA-256 of the head. Raises OSError, with nothing published.
         """
         part, record, head_sha256 = (
             self.part(head.id, "head"),
@@ -178,7 +178,8 @@ class RepositoryFolder:
         )
         write_synced(part, data)
         write_synced(record, encode(replace(self.record(), newest=head_sha256)))
-        self.part(head.id, "archive").rename(self.path / head.archive)
+        if head.engine == "archive":
+            self.part(head.id, "archive").rename(self.path / head.archive)
         sync_directory(self.path)
         part.rename(self.head_path(head.id))
         record.rename(self.path / RECORD_FILE)

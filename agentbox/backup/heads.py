@@ -16,6 +16,7 @@ from agentbox.core.records.wire import Record, record
 from agentbox.core.slot_errors import AdapterError
 
 RECORD_FILE: Final = "repository.json"
+RESTIC_ID: Final = re.compile("[0-9a-f]{64}")  # in the place of a name of an archive
 ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
 
 
@@ -91,7 +92,11 @@ def decode_head(data: bytes, id: str) -> Snapshot:
         raise HeadDamaged(f"is not a head ({error})") from error
     if head.id != id:
         raise HeadDamaged(f"is the head of {head.id}")
-    if head.archive != archive_name(id, head.encrypt):
+    if head.engine == "restic":
+        is_own = RESTIC_ID.fullmatch(head.archive) is not None and head.encrypt == "restic"
+    else:
+        is_own = head.archive == archive_name(id, head.encrypt) and head.encrypt != "restic"
+    if not is_own:
         raise HeadDamaged(f"names an archive that is not its own: {head.archive!r}")
     return head
 

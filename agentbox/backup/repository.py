@@ -53,6 +53,11 @@ class Repository(Protocol):
     one stays. `rate` is in bytes a second, 0 without a bound; `min_free` bytes stay free.
     """
 
+    @property
+    def folder(self) -> Path:
+        """Where its heads are."""
+        ...
+
     def write(self, staged: Path, *, min_free: int = 0, rate: int = 0) -> Written: ...
 
     def list(self) -> Sequence[Snapshot]:

@@ -61,8 +61,10 @@ class SnapshotMember(Record):
 class Snapshot(Record):
     """The head of a snapshot, `<id>.json` in JCS; without it a snapshot does not exist. `archive`
     is the name of the file beside it, `sha256` that of its bytes, `encrypt` how they are encrypted
-    and `recipients` to how many keys. No release writes the engine restic yet. `previous` is the
-    SHA-256 of the head before it, "" for the first; `digest` that of this head without `digest`.
+    and `recipients` to how many keys. With the engine restic, `archive` is the id of restic's
+    snapshot, `size` and `sha256` those of the tar in it, and its password reads it. `previous` is
+    the SHA-256 of the head before it, "" for the first; `digest` that of this head without
+    `digest`.
     """
 
     format: int = HEAD_FORMAT
@@ -75,7 +77,7 @@ class Snapshot(Record):
     box: str
     release: str
     plan_digest: str
-    encrypt: Literal["age", "none"]
+    encrypt: Literal["age", "none", "restic"]
     recipients: int
     archive: str
     size: int

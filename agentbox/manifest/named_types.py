@@ -2,8 +2,11 @@
 boot imports this.
 """
 
+import re
 from typing import Annotated
+from urllib.parse import urlsplit
 
+from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.constraints import Pattern, TypeInfo
 
 _MONEY = r"(0|[1-9][0-9]{0,8})(\.[0-9]{1,6})?"
@@ -80,6 +83,36 @@ Recipient = Annotated[
     ),
 ]
 
+RemoteRepository = Annotated[
+    str,
+    TypeInfo(
+        "remote_repository",
+        'The address of a repository as restic writes it: sftp:, s3: or rest:; "" for none.',
+        "an address sftp:, s3: or rest:",
+        '"sftp:box@backups.example:/srv/box"',
+    ),
+    Pattern("^$|^(sftp|s3|rest):[!-~]{1,512}$"),
+]
+SshHostKey = Annotated[
+    str,
+    TypeInfo(
+        "ssh_host_key",
+        'The public key of a host, as in known_hosts, without its name; "" for none.',
+        "a public key of a host",
+        f'"ssh-ed25519 AAAA{"A" * 64}"',
+    ),
+    Pattern("^$|^(ssh-ed25519|ssh-rsa|ecdsa-sha2-nistp256) AAAA[A-Za-z0-9+/]{64,1024}={0,2}$"),
+]
+StorageVariable = Annotated[
+    str,
+    TypeInfo(
+        "storage_variable",
+        "A variable with a credential that restic reads for s3: or rest:.",
+        "AWS_... or RESTIC_REST_...",
+        '"AWS_ACCESS_KEY_ID"',
+    ),
+    Pattern("^(AWS|RESTIC_REST)_[A-Z][A-Z0-9_]{0,63}$"),
+]
 
 HeaderName = Annotated[
     str,
@@ -135,3 +168,43 @@ NetHost = Annotated[
     ),
     Pattern(f"^{HOST}$"),
 ]
+
+_SCP = re.compile(r"(?P<user>[A-Za-z0-9._-]+)@(?P<host>[A-Za-z0-9._-]+):(?P<path>.+)")
+_USER = re.compile(r"[A-Za-z0-9._-]*")
+_ADDRESS = re.compile(r"[A-Za-z0-9._-]+|[0-9A-Fa-f:.]+")
+_PORTS = {"sftp": 22, "http": 80, "https": 443}
+
+
+@frozen
+class RepositoryAddress:
+    """`scheme` is sftp, s3 or rest; `user` that of ssh."""
+
+    scheme: str
+    host: str
+    port: int
+    user: str = ""
+
+
+def parse_address(text: str) -> RepositoryAddress | None:
+    """None for what is not an address of a host, and for one that contains a password."""
+    scheme, _, rest = text.partition(":")
+    if scheme == "sftp" and not rest.startswith("//"):
+        found = _SCP.fullmatch(rest)
+        if found is None or found["user"].startswith("-") or found["host"].startswith("-"):
+            return None
+        return RepositoryAddress(
+            scheme=scheme, host=found["host"], port=_PORTS["sftp"], user=found["user"]
+        )
+    if scheme == "s3" and "://" not in rest:
+        rest = f"https://{rest}"
+    try:
+        parts = urlsplit(f"sftp:{rest}" if scheme == "sftp" else rest)
+        port = parts.port or _PORTS.get(parts.scheme)
+    except ValueError:
+        return None
+    host, user = parts.hostname or "", parts.username or ""
+    if port is None or not _ADDRESS.fullmatch(host) or host.startswith("-") or parts.password:
+        return None
+    if (scheme == "sftp") != bool(user) or not _USER.fullmatch(user) or user.startswith("-"):
+        return None
+    return RepositoryAddress(scheme=scheme, host=host, port=port, user=user)

@@ -83,7 +83,7 @@ def build_plan(
         [features[name] for name in enabled_names], values, system, lock.python, exceptions
     )
     slot_plans = slots.resolve_slots(tables["adapters"])
-    own = [(backup.PROGRAM, backup.RULESET)]
+    own = [(backup.PROGRAM, backup.ruleset(model.backup))]
     if session_host.is_needed(tables["agents"], slot_plans):
         own.append((session_host.PROGRAM, session_host.RULESET))
     api, observability = _api(tables["api"]), ObservabilityPlan(**tables["observability"])

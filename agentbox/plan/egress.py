@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 from urllib.parse import urlsplit
 
+from agentbox.manifest.named_types import parse_address
 from agentbox.manifest.slot_options import BridgeOptions, EndpointOptions, PostgresOptions
 from agentbox.plan.model import Destination, SlotPlan
 from agentbox.plan.slots import slot_options
@@ -58,6 +59,9 @@ def _urls(values: Mapping[str, Any]) -> Iterator[Destination]:
     yield from _url_destinations(
         "observability.otlp_endpoint", values.get("observability.otlp_endpoint", "")
     )
+    if address := parse_address(values.get("backup.repository", "")):
+        owner, host = "backup.repository", _address(address.host)
+        yield Destination(owner=owner, host=host, port=address.port, private=True)
     if values.get("sovereign_mesh.enabled"):
         yield from _url_destinations(
             "sovereign_mesh.relays", *values.get("sovereign_mesh.relays", ())

@@ -80,9 +80,7 @@ class Password:
 
 @frozen
 class Ruleset:
-    """What a feature's program may use besides the toolchain; everything else is denied
-    (`sandbox/feature_program.py`).
-    """
+    """All a feature's program may use besides the toolchain (`sandbox/feature_program.py`)."""
 
     folders: tuple[str, ...] = ()  # read, list, write; created if missing
     runs: tuple[str, ...] = ()  # of those: execute files there, and use terminals
@@ -90,7 +88,8 @@ class Ruleset:
     reads: tuple[str, ...] = ()  # files, or directories with everything below
     devices: tuple[str, ...] = ()  # a name may end with *
     listens: tuple[int, ...] = ()  # TCP ports
-    network: bool = False  # any address, and servers on unassigned ports
+    network: bool = False  # any address, and servers on unassigned ports, but for `connects`
+    connects: tuple[int, ...] = ()  # with network: to these TCP ports only, and no servers
     sockets: bool = False  # Unix sockets, and System V shared memory, as used by display servers
 
 

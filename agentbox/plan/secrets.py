@@ -7,13 +7,14 @@ from typing import Any
 
 _SUFFIXES = ("_env", ".env_var")
 _OWNERS = ("agents.", "mcp.servers.")
+_STORAGE = "backup.credentials"
 _BRIDGE = "adapters.orchestrator.env"
 
 
 def secret_names(values: Mapping[str, Any], classes: Mapping[str, str]) -> tuple[str, ...]:
     """Sorted: each non-empty `*_env` and `env_var`, independent of boot and live keys, each name in
-    `adapters.orchestrator.env` (it may be a token) and in the `secrets` of agents and MCP
-    servers. A table whose gate
+    `adapters.orchestrator.env` (it may be a token), in `backup.credentials`, and in the `secrets`
+    of agents and MCP servers. A table whose gate
     (`enabled`, of class rebuild) is off needs none, since its feature is not in the image. `values`
     are effective values by key path, `classes` the apply class of each.
     """
@@ -29,6 +30,7 @@ def secret_names(values: Mapping[str, Any], classes: Mapping[str, str]) -> tuple
                 for name in (
                     *candidates,
                     *values.get(_BRIDGE, ()),
+                    *values.get(_STORAGE, ()),
                     *_values(values, ".secrets"),
                 )
                 if name

@@ -100,10 +100,15 @@ def bindable_ports(ruleset: Ruleset, box_ports: Iterable[int]) -> tuple[int, ...
     """The TCP ports that the program may bind. `box_ports`: all ports of the box, the program's
     included.
     """
-    if not ruleset.network:
+    if not ruleset.network or ruleset.connects:
         return ruleset.listens
     reserved = set(box_ports) - set(ruleset.listens)
     return (0, *(port for port in _USER_PORTS if port not in reserved))
+
+
+def _connectable_ports(ruleset: Ruleset) -> tuple[int, ...] | None:
+    """None for any port."""
+    return None if ruleset.network and not ruleset.connects else ruleset.connects
 
 
 def missing_mechanisms(ruleset: Ruleset, abi: int) -> dict[str, str]:
@@ -141,9 +146,7 @@ def apply(
         raise OSError(errno.ENOTSUP, "this kernel cannot confine " + ", ".join(unsupported))
     kernel.forbid_new_privileges()
     if abi:
-        landlock.restrict(
-            path_grants, None if ruleset.network else (), abi, bind_ports, path_boundary
-        )
+        landlock.restrict(path_grants, _connectable_ports(ruleset), abi, bind_ports, path_boundary)
     machine = installation.current_machine()
     installation.install(
         build(machine, network=ruleset.network, sockets=ruleset.sockets), with_notify_fd=False

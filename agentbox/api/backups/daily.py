@@ -24,11 +24,6 @@ _AGAIN_SECONDS: Final = 3600.0  # after a failure
 _log = structlog.get_logger()
 
 
-def is_set_up(plan: Plan) -> bool:
-    """Whether the box makes backups at all."""
-    return plan.backup.encrypt == "none" or bool(plan.backup.recipients)
-
-
 def is_due(record: BackupRecord, now: datetime) -> bool:
     """A day after the last time; also if that lies in the future, of a clock that was wrong."""
     last = record.checked_at
@@ -45,7 +40,7 @@ async def run_daily(
         await ready_once.wait()
     while True:
         seconds = _LOOK_SECONDS
-        if is_set_up(plans.current) and is_due(verifier.record, clock.now()):
+        if plans.current.backup.is_set_up and is_due(verifier.record, clock.now()):
             seconds = await _work(verifier, slots, plans.current)
         await asyncio.sleep(seconds)
 

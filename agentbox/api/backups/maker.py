@@ -79,7 +79,7 @@ class BackupMaker:
         if self._running.locked():
             raise _running(self.current)
         plan = self._plans.current
-        if plan.backup.encrypt == "age" and not plan.backup.recipients:
+        if not plan.backup.is_set_up:
             raise BackupNotSetUp(
                 "cannot back up: nobody could read it", hint="Run `agentbox backup init`."
             )
@@ -253,8 +253,8 @@ class BackupMaker:
 def _request(cut: OpenCut) -> dict[str, Any]:
     table = cut.plan.backup
     return {
+        **table.request(cut.plan.name),
         "id": cut.id,
-        "recipients": None if table.encrypt == "none" else list(table.recipients),
         "min_free": table.min_free,
         "rate": table.rate,
         "keep": [table.keep, table.keep_daily, table.keep_weekly, table.keep_monthly],

@@ -15,7 +15,9 @@ _ALIVE: Final = ("STARTING", "RUNNING", "STOPPING")
 
 
 class BackupProgram(Protocol):
-    """What makes a snapshot of a staged directory."""
+    """What makes a snapshot of a staged directory, or verifies. One request at a time: the next one
+    waits.
+    """
 
     async def run(self, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
         """The result; None for a program that ended without one. Raises AgentboxError."""
@@ -26,9 +28,13 @@ class SupervisedProgram:
     """In a booted box: supervisord starts it, confined."""
 
     def __init__(self, paths: Paths) -> None:
-        self._paths = paths
+        self._paths, self._one = paths, asyncio.Lock()
 
     async def run(self, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        async with self._one:
+            return await self._run(request)
+
+    async def _run(self, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
         client = SupervisorClient(self._paths)
         await asyncio.to_thread(_put_request, self._paths, request)
         await asyncio.to_thread(lambda: client.start(BACKUP, wait=False))
@@ -41,9 +47,13 @@ class ChildProgram:
     """Without a boot (a bare start of the API): a child process."""
 
     def __init__(self, paths: Paths) -> None:
-        self._paths = paths
+        self._paths, self._one = paths, asyncio.Lock()
 
     async def run(self, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        async with self._one:
+            return await self._run(request)
+
+    async def _run(self, request: Mapping[str, Any]) -> Mapping[str, Any] | None:
         await asyncio.to_thread(_put_request, self._paths, request)
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", "-m", "agentbox.backup"),

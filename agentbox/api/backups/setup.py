@@ -46,7 +46,7 @@ def make_backups(
     )
     program = ChildProgram(paths) if ready_once is None else SupervisedProgram(paths)
     maker = BackupMaker(paths, plans, slots, program, record, metrics)
-    verifier = SnapshotVerifier(paths, record, metrics, slots.journal)
+    verifier = SnapshotVerifier(paths, plans, program, record, metrics, slots.journal)
     return Backups(
         maker=maker,
         verifier=verifier,

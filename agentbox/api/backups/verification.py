@@ -5,11 +5,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from agentbox.adapters.runtime.journal import BestEffortJournal
+from agentbox.api.backups.program import BackupProgram
 from agentbox.api.backups.record import MAX_FAULTS, BackupRecord
 from agentbox.api.metrics.backup_metrics import BackupMetrics
+from agentbox.api.plan_source import PlanSource
 from agentbox.contracts.backups import Snapshot
 from agentbox.core.background.threads import run_in_thread
 from agentbox.core.errors import AgentboxError
+from agentbox.core.ids import uuid7
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import JsonObj
 from agentbox.core.slot_errors import BackupUnusable
@@ -20,21 +23,25 @@ if TYPE_CHECKING:
 REPOSITORY: Final = "repository"  # in the place of an id: heads, and files of no snapshot
 _NEVER: Final = ""
 _AGAIN_SECONDS: Final = 2.0
+_AGAIN: Final = "Try it again; the log of the program says more."
 
 
 class SnapshotVerifier:
-    """Compares archives with the hashes of their heads, which needs no key. Each result is kept in
-    the record, and is one event `backup.verified`.
+    """Compares archives with the hashes of their heads, which needs no key; a repository of restic
+    is verified by the program `backup`, which has its password. Each result is kept in the record,
+    and is one event `backup.verified`.
     """
 
     def __init__(
         self,
         paths: Paths,
+        plans: PlanSource,
+        program: BackupProgram,
         record: BackupRecord,
         metrics: BackupMetrics,
         journal: BestEffortJournal,
     ) -> None:
-        self._paths, self.record = paths, record
+        self._paths, self._plans, self._program, self.record = paths, plans, program, record
         self._metrics, self._journal = metrics, journal
         metrics.damaged.set(record.damaged_count)
 
@@ -52,7 +59,10 @@ class SnapshotVerifier:
         BackupUnusable, and OSError of the record.
         """
         try:
-            faults = await run_in_thread(lambda: self._faults(id))
+            if self._plans.current.backup.engine == "restic":
+                faults = await self._faults_of_program(id)
+            else:
+                faults = await run_in_thread(lambda: self._faults(id))
         except AgentboxError as error:
             raise _unusable(error) from error
         if faults is not None:
@@ -64,6 +74,9 @@ class SnapshotVerifier:
         An archive is read whole: a day that reads more than its share leaves less to the next
         ones, so that 100/percent days read everything once. Raises BackupUnusable, OSError.
         """
+        if percent and self._plans.current.backup.engine == "restic":
+            await self._verify_restic(principal)
+            return
         known = self.record.known  # before the list: a snapshot that is made meanwhile is not gone
         heads = await self.heads()
         total = sum(head.size for head in heads)
@@ -78,6 +91,34 @@ class SnapshotVerifier:
         gone = known - {REPOSITORY, *(head.id for head in heads)}
         await run_in_thread(lambda: self.record.checked(credit, gone))
         self._metrics.damaged.set(self.record.damaged_count)
+
+    async def _verify_restic(self, principal: str) -> None:
+        """One look at the whole repository: restic reads a share of it, by chance."""
+        known = self.record.known
+        heads = await self.heads()
+        if any(head.engine == "restic" for head in heads):
+            faults = await self._faults_of_program("")
+            await self._note(REPOSITORY, faults or (), principal)
+        gone = known - {REPOSITORY, *(head.id for head in heads)}
+        await run_in_thread(lambda: self.record.checked(0.0, gone))
+        self._metrics.damaged.set(self.record.damaged_count)
+
+    async def _faults_of_program(self, snapshot: str) -> tuple[str, ...] | None:
+        """As `_faults`; "" is the whole repository. Raises BackupUnusable, AgentboxError."""
+        plan = self._plans.current
+        request = {"do": "verify", "id": uuid7(), "snapshot": snapshot}
+        result = await self._program.run(plan.backup.request(plan.name) | request)
+        if result is None:
+            raise BackupUnusable(
+                "cannot verify: the program backup was killed", hint=_AGAIN, reason="killed"
+            )
+        if result["ok"]:
+            return tuple(map(str, result["faults"]))
+        if result["reason"] == "not-found":
+            return None
+        raise BackupUnusable(
+            str(result["message"]), hint=str(result["hint"]), reason=str(result["reason"])
+        )
 
     async def failed(self, message: str, principal: str) -> None:
         """The repository could not be verified."""

@@ -82,6 +82,12 @@ class BackupHandlers:
         head = (await self.get(id)).head
         if head is None:
             raise _not_yet("send", id)
+        if head.engine == "restic":
+            raise BackupUnusable(
+                f"cannot send backup {id}: restic has no file for each snapshot",
+                hint=f"On the host of the box: agentbox backup export {id} --plain --out FILE",
+                reason="unusable",
+            )
         files = [self._paths.backups / name for name in (f"{id}.json", head.archive)]
         try:
             opened = await asyncio.to_thread(_open_all, files)

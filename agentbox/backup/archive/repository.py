@@ -2,12 +2,10 @@
 
 import hashlib
 import os
-import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from datetime import datetime
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from agentbox.backup.archive.keys import parse_recipients, wrong_identity
 from agentbox.backup.archive.reading import opened
@@ -18,58 +16,35 @@ from agentbox.backup.archive.streams import (
     NoMatchingIdentity,
     write_archive,
 )
-from agentbox.backup.errors import (
-    NO_ROOM,
-    UNUSABLE,
-    BackupError,
-    damaged,
-    repository_errors,
+from agentbox.backup.errors import UNUSABLE, BackupError, damaged, repository_errors
+from agentbox.backup.files import NotRegular, open_file, open_regular, take_owner
+from agentbox.backup.folder import Heads
+from agentbox.backup.folder_repository import (
+    MAKE,
+    FolderRepository,
+    encoded,
+    read_cut,
+    refuse_existing,
 )
-from agentbox.backup.files import MAX_HEAD, NotRegular, open_file, open_regular, take_owner
-from agentbox.backup.folder import Heads, RepositoryFolder
-from agentbox.backup.heads import ID, archive_name, encode, new_head
+from agentbox.backup.heads import archive_name, new_head
 from agentbox.backup.repository import Fault, OpenedMember, Written
-from agentbox.backup.retention import Policy, removable
-from agentbox.contracts.backups import CUT_FILE, Cut, Snapshot
-from agentbox.core import clock
-from agentbox.core.files import atomic
-from agentbox.core.slot_errors import AdapterError
-
-MAKE: Final = "make a backup"
-PRUNE: Final = "prune backups"
-_STAGE_AGAIN: Final = "What was staged is not usable. Make a new one: agentbox backup create"
+from agentbox.contracts.backups import Snapshot
+from agentbox.core.errors import ExitCode
 
 
-class ArchiveRepository:
+class ArchiveRepository(FolderRepository):
     """`recipients` are public keys of age or ssh; None for archives that are not encrypted."""
 
     def __init__(self, folder: Path, recipients: Sequence[str] | None) -> None:
-        self._folder = RepositoryFolder(folder)
+        super().__init__(folder)
         self._recipients = recipients
-
-    @property
-    def folder(self) -> Path:
-        return self._folder.path
-
-    @property
-    def staging(self) -> Path:
-        """Where cuts are staged, a folder each."""
-        return self._folder.staging
-
-    def exclusively(self) -> AbstractContextManager[None]:
-        return self._folder.exclusively(MAKE)
 
     def write(self, staged: Path, *, min_free: int = 0, rate: int = 0) -> Written:
         keys = None if self._recipients is None else parse_recipients(self._recipients)
         cut = read_cut(staged)
         with self._folder.exclusively(MAKE):
             heads = self._folder.heads()
-            if cut.id in heads.sound or cut.id in heads.faults:
-                raise BackupError(
-                    UNUSABLE,
-                    f"cannot make backup {cut.id}: there is one already",
-                    "Make a new one: agentbox backup create",
-                )
+            refuse_existing(cut, heads)
             tar = StagedTar(staged, cut.time)
             with repository_errors(MAKE):
                 self._check_room(tar.total_bytes(), min_free)
@@ -87,21 +62,15 @@ class ArchiveRepository:
                         previous=heads.tip,
                         members=tar.members,
                     )
-                    head_sha256 = self._folder.publish(head, _encoded(head))
+                    head_sha256 = self._folder.publish(head, encoded(head))
             except BaseException:
                 with repository_errors(MAKE):
                     self._folder.discard(cut.id)
                 raise
         return Written(self._folder.get(cut.id), head_sha256)
 
-    def list(self) -> Sequence[Snapshot]:
-        return self._folder.heads().in_order
-
-    def get(self, id: str) -> Snapshot:
-        return self._folder.get(id)
-
     def verify(self, id: str) -> Sequence[Fault]:
-        head = self._folder.get(id)
+        head = self._own(self._folder.get(id), "verify")
         with repository_errors(f"verify snapshot {head.id}"):
             return self._archive_faults(head)
 
@@ -111,6 +80,8 @@ class ArchiveRepository:
             heads = self._folder.heads()
             faults = list(self._head_faults(heads, held=held))
             for head in heads.in_order:
+                if head.engine == "restic":
+                    continue
                 faults += self._archive_faults(head)
         return faults
 
@@ -129,7 +100,7 @@ class ArchiveRepository:
 
     @contextmanager
     def open(self, id: str, identities: Sequence[Any]) -> Iterator[Iterator[OpenedMember]]:
-        head = self._folder.get(id)
+        head = self._own(self._folder.get(id), "read")
         encrypted = head.encrypt == "age"
         if encrypted and not identities:
             raise wrong_identity(head.id, head.recipients, given=False)
@@ -146,43 +117,17 @@ class ArchiveRepository:
         except ArchiveDamaged as error:
             raise damaged(head.archive, str(error)) from error
 
-    def remove(self, id: str) -> None:
-        head = self._folder.get(id)
-        with self._folder.exclusively(PRUNE), repository_errors(PRUNE):
-            self._folder.unpublish(self._folder.heads(), (head,))
-
-    def prune(
-        self,
-        policy: Policy,
-        *,
-        verified: str,
-        now: datetime | None = None,
-        dry_run: bool = False,
-    ) -> Sequence[Snapshot]:
-        with self._folder.exclusively(PRUNE):
-            heads = self._folder.heads()
-            gone = removable(heads.in_order, policy, now=now or clock.now())
-            if gone and not dry_run:
-                check_verified(heads.in_order, verified)
-                with repository_errors(PRUNE):
-                    self._folder.unpublish(heads, gone)
-        return gone
-
-    def clean(self, keep: str = "") -> Sequence[str]:
-        with self._folder.exclusively(MAKE), repository_errors("clean the repository"):
-            return self._folder.clean(keep)
-
-    def _check_room(self, size: int, min_free: int) -> None:
-        free = shutil.disk_usage(self._folder.path).free
-        if free < size + min_free:
+    @staticmethod
+    def _own(head: Snapshot, verb: str) -> Snapshot:
+        """Raises BackupError (exit 2) for a head of the other engine."""
+        if head.engine == "restic":
             raise BackupError(
-                NO_ROOM,
-                f"cannot make a backup: it may need {size} bytes beside the {min_free} of "
-                f"`backup.min_free`, and {free} are free where snapshots are",
-                "Free room, or lower `backup.keep`.",
-                needed=size + min_free,
-                free=free,
+                UNUSABLE,
+                f"cannot {verb} snapshot {head.id}: it is in a repository of restic",
+                "Use the manifest of its box, which has the engine restic and names its password.",
+                exit_code=ExitCode.USAGE,
             )
+        return head
 
     def _write_archive(self, id: str, tar: StagedTar, keys: Any, rate: int) -> HashingFile:
         part = self._folder.part(id, "archive")
@@ -209,46 +154,3 @@ class ArchiveRepository:
         except FileNotFoundError:
             return [Fault(head.archive, "is missing")]
         return []
-
-
-def _encoded(head: Snapshot) -> bytes:
-    """Raises BackupError for a head that nobody could read again."""
-    data = encode(head)
-    if len(data) > MAX_HEAD:
-        raise BackupError(
-            UNUSABLE,
-            f"cannot make backup {head.id}: it has {len(head.members)} files, and their list is "
-            f"larger than {MAX_HEAD} bytes",
-            "Take parts out of `backup.include`, such as the workspace.",
-        )
-    return data
-
-
-def read_cut(staged: Path) -> Cut:
-    """`cut.json` of a staging directory. Raises BackupError."""
-    with repository_errors(f"read what was staged in {staged}"):
-        try:
-            document = atomic.read_json(staged / CUT_FILE)
-            if document is None:
-                raise FileNotFoundError(2, "no such file", str(staged / CUT_FILE))
-            cut = Cut.from_wire(document)
-        except (ValueError, AdapterError) as error:
-            raise BackupError(
-                UNUSABLE, f"cannot read {staged / CUT_FILE}: {error}", _STAGE_AGAIN
-            ) from error
-    if not ID.fullmatch(cut.id):
-        raise BackupError(
-            UNUSABLE, f"cannot make backup {cut.id!r}: that is not an id", _STAGE_AGAIN
-        )
-    return cut
-
-
-def check_verified(in_order: Sequence[Snapshot], verified: str) -> None:
-    """Raises BackupError unless `verified` is the newest snapshot."""
-    newest = in_order[-1].id
-    if verified != newest:
-        raise BackupError(
-            UNUSABLE,
-            f"cannot prune: the newest snapshot {newest} was not verified",
-            "Nothing was removed. Run `agentbox backup verify` first.",
-        )

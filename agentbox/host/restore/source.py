@@ -17,7 +17,7 @@ from agentbox.host.engines.locations import process_root
 from agentbox.host.generations.store import GenerationStore
 
 if TYPE_CHECKING:
-    from agentbox.backup.repository import OpenedMember
+    from agentbox.backup.repository import OpenedMember, Repository
     from agentbox.contracts.backups import Snapshot
     from agentbox.host.cli.context import CliContext
 
@@ -30,20 +30,18 @@ _AGE, _ZSTD = b"age-encryption.org/", b"\x28\xb5\x2f\xfd"
 
 @dataclass(frozen=True)
 class Source:
-    """`head` is None for a file without one beside it. `folder` has the archive."""
+    """`head` and `repository` are None for a file without a head beside it."""
 
     name: str
-    folder: Path
+    repository: Repository | None
     file: Path | None
     head: Snapshot | None
 
     def verify(self) -> None:
         """Compares the archive with its head. Raises AgentboxError (exit 1) that names the file."""
-        if self.head is None:
+        if self.head is None or self.repository is None:
             return
-        from agentbox.backup.archive.repository import ArchiveRepository
-
-        for fault in ArchiveRepository(self.folder, None).verify(self.head.id):
+        for fault in self.repository.verify(self.head.id):
             raise AgentboxError(
                 f"cannot restore {self.name}: {fault}",
                 "The box was not touched. Take another snapshot, or another copy of the "
@@ -52,10 +50,8 @@ class Source:
 
     def members(self, identities: Sequence[Any]) -> AbstractContextManager[Iterator[OpenedMember]]:
         """Raises BackupError: exit 2 without an identity that opens it, 1 for damage."""
-        if self.head is not None:
-            from agentbox.backup.archive.repository import ArchiveRepository
-
-            return ArchiveRepository(self.folder, None).open(self.head.id, identities)
+        if self.head is not None and self.repository is not None:
+            return self.repository.open(self.head.id, identities)
         assert self.file is not None, "a source has a head or a file"
         return _file_members(self.name, self.file, identities)
 
@@ -94,25 +90,31 @@ def _exported_source(file: Path, folder: Path) -> Source:
     from agentbox.backup.errors import repository_errors
     from agentbox.backup.export import import_export
 
+    repository = ArchiveRepository(folder, None)
     with repository_errors(f"read {file}"), file.open("rb") as stream:
-        head = ArchiveRepository(folder, None).get(import_export(stream, folder))
-    return Source(head.id, folder, None, head)
+        head = repository.get(import_export(stream, folder))
+    return Source(head.id, repository, None, head)
 
 
 def _find_source(
     cli: CliContext, wanted: str, engine: str, box: str, repository: Path | None
 ) -> Source:
     from agentbox.backup.archive.repository import ArchiveRepository
+    from agentbox.host.backups.repository import repository_in, repository_of_box
 
     file = Path(wanted)
     if file.is_file():
         name = file.name.removesuffix(".age").removesuffix(".zst").removesuffix(".tar")
         beside = file.parent / f"{name}.json"
-        head = ArchiveRepository(file.parent, None).get(name) if beside.is_file() else None
-        return Source(name, file.parent, file, head)
-    folder = repository or repository_folder(cli, engine, box)
-    head = ArchiveRepository(folder, None).get(wanted)
-    return Source(head.id, folder, None, head)
+        archives = ArchiveRepository(file.parent, None)
+        head = archives.get(name) if beside.is_file() else None
+        return Source(name, archives, file, head)
+    if repository is not None:
+        found = repository_in(cli, repository)
+    else:
+        found = repository_of_box(cli, lambda: repository_folder(cli, engine, box))
+    head = found.get(wanted)
+    return Source(head.id, found, None, head)
 
 
 def repository_folder(cli: CliContext, engine: str, box: str) -> Path:

@@ -12,7 +12,6 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "acp.v2": (False,),
     "adapters.pods.auth": ("none", "bearer"),
     "api.auth": ("token",),
-    "backup.engine": ("archive",),
     "image.source": ("debian",),
     "mcp.servers.*.elicitation": (False,),
     "mcp.servers.*.sampling": (False,),
@@ -42,4 +41,8 @@ def gates() -> tuple[str, ...]:
         and spec.apply == "rebuild"
         and spec.default is False
     )
-    return tuple(sorted((*switches, "gpu.backend", "sovereign_mesh.telegram_mirror.enabled")))
+    return tuple(
+        sorted(
+            (*switches, "backup.engine", "gpu.backend", "sovereign_mesh.telegram_mirror.enabled")
+        )
+    )

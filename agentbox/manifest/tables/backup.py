@@ -1,13 +1,21 @@
 """[backup]: what `agentbox backup` stores, for whom, when, and for how long."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from agentbox.core.frozen import frozen
 from agentbox.manifest.declarations.constraints import Range, Unique
-from agentbox.manifest.declarations.key import key
-from agentbox.manifest.named_types import Cron, Recipient
-from agentbox.manifest.types import Size, VolumeSource
+from agentbox.manifest.declarations.key import When, key
+from agentbox.manifest.named_types import (
+    Cron,
+    Recipient,
+    RemoteRepository,
+    SshHostKey,
+    StorageVariable,
+)
+from agentbox.manifest.types import Env, Size, VolumeSource
 
+RESTIC: Final[When] = {".engine": "restic"}
+ARCHIVE: Final[When] = {".engine": "archive"}
 BackupPart = Literal[
     "beads",
     "pods",
@@ -37,12 +45,39 @@ class BackupTable:
         "backups", "recreate", doc="Where snapshots are: a volume, or a folder of the host."
     )
     engine: Literal["archive", "restic"] = key(
-        "archive", "recreate", doc="The form of the repository: one encrypted file per snapshot."
+        "archive",
+        "rebuild",
+        doc="The form of the repository: one encrypted file per snapshot, or restic's, which "
+        "stores what changed and can be remote.",
+    )
+    repository: RemoteRepository = key(
+        "", "recreate", doc="Where restic stores, if not in `folder`.", when=RESTIC
+    )
+    password_env: Env = key(
+        "",
+        "recreate",
+        doc="Variable of the repository's password: the box can read its old snapshots.",
+        when=RESTIC,
+    )
+    ssh_key_env: Env = key(
+        "", "recreate", doc="Variable of the private ssh key for a repository sftp:.", when=RESTIC
+    )
+    ssh_host_key: SshHostKey = key(
+        "", "recreate", doc="Public key of the host of a repository sftp:.", when=RESTIC
+    )
+    credentials: Annotated[tuple[StorageVariable, ...], Unique()] = key(
+        (),
+        "recreate",
+        doc="Variables with credentials of a repository s3: or rest:, such as "
+        "AWS_SECRET_ACCESS_KEY.",
+        when=RESTIC,
     )
     recipients: Annotated[tuple[Recipient, ...], Unique()] = key(
-        (), "live", doc="Who can read a snapshot; the box itself cannot."
+        (), "live", doc="Who can read a snapshot; the box itself cannot.", when=ARCHIVE
     )
-    encrypt: Literal["age", "none"] = key("age", "live", doc="How a snapshot is encrypted.")
+    encrypt: Literal["age", "none"] = key(
+        "age", "live", doc="How a snapshot is encrypted.", when=ARCHIVE
+    )
     keep: Annotated[int, Range(1, 365)] = key(
         7,
         "live",

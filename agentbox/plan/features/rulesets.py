@@ -39,7 +39,7 @@ def build_ruleset(
         unlisted=tuple(sandbox.get("unlisted", ())),
         reads=(
             *password,
-            *_secrets(sandbox.get("secrets", ())),
+            *secret_paths(sandbox.get("secrets", ())),
             *token,
             *sandbox.get("reads", ()),
             *read,
@@ -86,7 +86,8 @@ def _is_in_workspace(directory: str) -> bool:
     return directory == str(_BOX.workspace) or directory.startswith(f"{_BOX.workspace}/")
 
 
-def _secrets(names: Iterable[str]) -> tuple[str, ...]:
+def secret_paths(names: Iterable[str]) -> tuple[str, ...]:
+    """Where secrets of these names may be in a box."""
     return tuple(
         str(directory / name)
         for name in names
@@ -97,4 +98,4 @@ def _secrets(names: Iterable[str]) -> tuple[str, ...]:
 def _token_paths(values: Mapping[str, Any]) -> tuple[str, ...]:
     """The possible locations of the box's API token, and the plan in force."""
     names = (name for name in (values["api.token_env"], LEGACY_TOKEN) if name)
-    return (*_secrets(names), str(_BOX.api_key), str(_BOX.boot_record), str(_BOX.drift_plan))
+    return (*secret_paths(names), str(_BOX.api_key), str(_BOX.boot_record), str(_BOX.drift_plan))

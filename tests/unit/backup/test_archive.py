@@ -3,41 +3,20 @@
 import hashlib
 import os
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import rfc8785
-from support.staged_snapshots import AT, CUT, cut_at, filled, identity, stage
+from support.staged_snapshots import AT, filled, identity, stage
 
 from agentbox.backup.archive.keys import parse_recipients
-from agentbox.backup.archive.reading import compare, unpack
+from agentbox.backup.archive.reading import compare
 from agentbox.backup.archive.repository import ArchiveRepository
 from agentbox.backup.archive.staged_tar import StagedTar
 from agentbox.backup.archive.streams import HashingFile, compressed, write_archive
 from agentbox.backup.errors import BackupError
 from agentbox.core.errors import ExitCode
 from agentbox.restoring.members import unpack as restore_members
-
-
-def listing(root: Path) -> dict[str, tuple[object, ...]]:
-    """Kind, mode of the owner, time and content of all below a folder."""
-    found: dict[str, tuple[object, ...]] = {}
-    for folder, folders, files in os.walk(root):
-        for name in folders + files:
-            path = Path(folder, name)
-            status = path.lstat()
-            content = (
-                os.readlink(path)  # noqa: PTH115 - as it is written
-                if path.is_symlink()
-                else path.read_bytes()
-                if path.is_file()
-                else None
-            )
-            mode = 0 if path.is_symlink() else status.st_mode & 0o700
-            time = min(status.st_mtime_ns, round(AT.timestamp() * 1000) * 10**6)
-            found[str(path.relative_to(root))] = (mode, time, content)
-    return found
 
 
 def test_equal_staging_gives_equal_bytes(tmp_path: Path) -> None:
@@ -55,20 +34,6 @@ def test_equal_staging_gives_equal_bytes(tmp_path: Path) -> None:
             os.chown(path, 1000, 1000)
     tars = [b"".join(compressed(StagedTar(root, AT).chunks())) for root in (one, two)]
     assert tars[0] == tars[1]
-
-
-def test_what_was_staged_comes_back(tmp_path: Path) -> None:
-    """Content, kinds, modes, links and times, down to the nanosecond."""
-    key, recipient = identity()
-    staged = stage(tmp_path, size=3_000_000)
-    repository = ArchiveRepository(tmp_path / "backups", (recipient,))
-    written = repository.write(staged)
-    target = tmp_path / "restored"
-    target.mkdir()
-    with repository.open("s1", [key]) as members:
-        assert not unpack(members, written.snapshot.members, target)
-    assert listing(target) == listing(staged)
-    assert (target / "state/pods/empty").stat().st_mtime_ns == 1_700_000_000_123_456_789
 
 
 def test_the_head_is_canonical_and_complete(tmp_path: Path) -> None:
@@ -190,42 +155,6 @@ def test_without_encryption(tmp_path: Path) -> None:
         assert "cut.json" in [member.path for member in members]
 
 
-def test_two_writers(tmp_path: Path) -> None:
-    """The second is told; the first goes on, also with writes within its block."""
-    _key, recipient = identity()
-    staged = stage(tmp_path)
-    one, two = (ArchiveRepository(tmp_path / "backups", (recipient,)) for _ in range(2))
-    with one.exclusively():
-        with pytest.raises(BackupError, match="another backup is running") as caught:
-            two.write(staged)
-        assert (caught.value.exit_code, caught.value.reason) == (ExitCode.BUSY, "backup-running")
-        one.write(staged)
-    assert [head.id for head in two.list()] == ["s1"]
-
-
-def test_room_is_asked_for_first(tmp_path: Path) -> None:
-    """Needed and free bytes are in the error, and nothing was written."""
-    _key, recipient = identity()
-    repository = ArchiveRepository(tmp_path / "backups", (recipient,))
-    with pytest.raises(BackupError, match="are free where snapshots are") as caught:
-        repository.write(stage(tmp_path), min_free=1 << 60)
-    assert caught.value.needed > 1 << 60
-    assert 0 < caught.value.free < caught.value.needed
-    assert [path.name for path in (tmp_path / "backups").iterdir()] == ["lock"]
-
-
-def test_a_device_is_refused(tmp_path: Path) -> None:
-    """By its name, with nothing left behind."""
-    _key, recipient = identity()
-    repository = ArchiveRepository(tmp_path / "backups", (recipient,))
-    staged = stage(tmp_path)
-    os.mkfifo(staged / "branches/pipe")
-    with pytest.raises(BackupError, match="branches/pipe: it is not a file"):
-        repository.write(staged)
-    assert not repository.list()
-    assert not list((tmp_path / "backups").glob(".s1*"))
-
-
 def test_the_bound_of_the_size_holds(tmp_path: Path) -> None:
     """Random bytes, which do not compress, and many empty files with long names."""
     for index in range(300):
@@ -236,13 +165,3 @@ def test_the_bound_of_the_size_holds(tmp_path: Path) -> None:
         target = HashingFile(file.fileno())
         write_archive(tar.chunks(), target, parse_recipients((recipient,)))
     assert 0 < target.size < tar.total_bytes()
-
-
-def test_ids_are_not_used_twice(tmp_path: Path) -> None:
-    """Nor one that would be a path."""
-    _key, recipient = identity()
-    repository = filled(tmp_path, recipient, 1)
-    with pytest.raises(BackupError, match="there is one already"):
-        repository.write(stage(tmp_path / "again", cut_at(1)))
-    with pytest.raises(BackupError, match="not an id"):
-        repository.write(stage(tmp_path / "bad", replace(CUT, id="..")))

@@ -5,15 +5,14 @@ import resource
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from support.full_disk import fill
 from support.killed_writer import run_killed
+from support.small_disk import small_disk
 from support.staged_snapshots import AT, cut_at, filled, identity, stage
-from tools.skipping import machine_lacks
 
 from agentbox.backup.archive.repository import ArchiveRepository
 from agentbox.backup.deep import verify_deep
@@ -22,6 +21,7 @@ from agentbox.backup.retention import Policy
 from agentbox.core.errors import AgentboxError, ExitCode
 
 KEY, RECIPIENT = identity()
+__all__ = ["small_disk"]
 NOW = AT + timedelta(days=9)
 
 
@@ -105,18 +105,6 @@ def test_staging_of_a_killed_cut_is_removed(sound: Path, tmp_path: Path) -> None
         (repository.staging / id / "state").mkdir(parents=True)
     assert repository.clean(keep="new") == ["staging/old"]
     assert [path.name for path in repository.staging.iterdir()] == ["new"]
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MiB."""
-    if os.geteuid() != 0:
-        machine_lacks("root, which a small file system of its own needs")
-    path = tmp_path / "small"
-    path.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", path], check=True)
-    yield path
-    subprocess.run(["umount", path], check=True)
 
 
 def test_a_full_disk(small_disk: Path, tmp_path: Path) -> None:

@@ -62,7 +62,12 @@ READERS: dict[str, tuple[str, ...]] = {
     ),
     "backup.folder": ("agentbox/plan/build.py",),
     "backup.include": ("agentbox/api/backups", "agentbox/adapters"),
-    "backup.*": ("agentbox/api/backups",),
+    "backup.*": (
+        "agentbox/api/backups",
+        "agentbox/plan/backup.py",
+        "agentbox/plan/backup_table.py",
+        "agentbox/backup/restic",
+    ),
     "adapters.*": (
         "agentbox/adapters",
         "agentbox/agents",

@@ -157,7 +157,7 @@ def test_only_rules_about_the_environment() -> None:
         parse(data, "x", check=False), features=FEATURES, environment={}, only_environment=True
     )
     assert [found.code for found in report.findings] == ["E017"]
-    assert report.rules_run == len([rule for rule in RULES if rule.environment]) == 4
+    assert report.rules_run == len([rule for rule in RULES if rule.environment]) == 5
 
 
 def reading(rule: Rule, data: bytes, arguments: dict[str, Any]) -> set[str]:

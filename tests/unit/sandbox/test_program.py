@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -75,6 +77,28 @@ def test_ports() -> None:
     found = feature_program.bindable_ports(Ruleset(listens=(8888,), network=True), (9090, 8888))
     assert {0, 1024, 8888, 65535} <= set(found)
     assert not {9090, 80} & set(found)
+    bounded = Ruleset(network=True, connects=(53, 22))
+    assert feature_program.bindable_ports(bounded, (9090,)) == ()
+
+
+def test_only_the_ports_that_it_may_connect_to() -> None:
+    """A fork that is confined reaches the port of its ruleset, and no other of this machine."""
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    allowed, other = (server.getsockname()[1] for server in servers)
+    pid = os.fork()
+    if not pid:
+        status = 1
+        try:
+            feature_program.apply(Ruleset(network=True, connects=(allowed,)), (), ())
+            socket.socket().connect(("127.0.0.1", allowed))
+            with pytest.raises(PermissionError):
+                socket.socket().connect(("127.0.0.1", other))
+            status = 0
+        finally:
+            os._exit(status)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    for server in servers:
+        server.close()
 
 
 @pytest.mark.parametrize("machine", [X86_64, AARCH64])

@@ -21,6 +21,8 @@ _TOOLS = {
     "make": "make",
     "jq": "jq",
     "age": "age",
+    "restic": "restic",
+    "/usr/sbin/sshd": "openssh-server",
     "zsh": "zsh",
     "fish": "fish",
     "chromium-headless-shell": "chromium-headless-shell",

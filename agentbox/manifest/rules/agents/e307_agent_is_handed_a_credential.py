@@ -12,6 +12,8 @@ _FIXED = (
     *(f"adapters.{slot}.token_env" for slot in SLOTS),
     "adapters.beads.dsn_env",
     "adapters.memory.dsn_env",
+    "backup.password_env",
+    "backup.ssh_key_env",
     "desktop.password_env",
     "sovereign_mesh.telegram_mirror.bot_token_env",
 )
@@ -27,6 +29,7 @@ READS = (
     "mcp.servers",
     "mcp.servers.*.enabled",
     "mcp.servers.*.env",
+    "backup.credentials",
     "providers",
     "providers.*.env_var",
     *_FIXED,
@@ -55,7 +58,8 @@ def check(context: RuleContext) -> Iterator[Finding]:
     table = f"{context.table}.*"
     if not context[f"{table}.enabled"]:
         return
-    owners = {context[key]: key for key in _credential_keys(context) if context[key]}
+    owners = dict.fromkeys(context["backup.credentials"], "backup.credentials")
+    owners |= {context[key]: key for key in _credential_keys(context) if context[key]}
     for name in context[f"{table}.env"]:
         if name in owners:
             yield context.finding(

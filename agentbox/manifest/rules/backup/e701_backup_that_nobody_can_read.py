@@ -12,7 +12,13 @@ TITLE = "backup that nobody, or anybody, could read"
 REASON = """\
 A snapshot is encrypted to its recipients: without any, none could be opened. Without encryption,
 whoever reads the file has the secrets and identities of the box."""
-READS = ("backup.schedule", "backup.recipients", "backup.encrypt", "backup.include")
+READS = (
+    "backup.engine",
+    "backup.schedule",
+    "backup.recipients",
+    "backup.encrypt",
+    "backup.include",
+)
 BAD = """
 [backup]
 schedule = "30 3 * * *"
@@ -26,7 +32,9 @@ _CREDENTIALS = ("identities", "secrets")
 
 
 def check(context: RuleContext) -> Iterator[Finding]:
-    """At most one finding."""
+    """At most one finding; none with restic, which has its own encryption and a password (E707)."""
+    if context["backup.engine"] == "restic":
+        return
     if context["backup.encrypt"] == "none":
         if found := [part for part in _CREDENTIALS if part in context["backup.include"]]:
             yield context.finding(

@@ -31,7 +31,7 @@ from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.output import pluralize
 
 if TYPE_CHECKING:
-    from agentbox.backup.archive.repository import ArchiveRepository
+    from agentbox.backup.repository import Repository
 
 POLL_SECONDS = 0.25
 
@@ -67,12 +67,17 @@ def init(cli: CliContext, recipients: tuple[str, ...]) -> None:
     from agentbox.backup.archive.keys import new_identity, parse_recipients
     from agentbox.host.backups.recipients import manifest_with_recipients, write_recipients
 
+    if cli.load_manifest().usable.backup.engine == "restic":
+        raise AgentboxError(
+            "cannot set up recipients: a repository of restic has a password instead",
+            "Set backup.password_env, and the secret that it names: agentbox secrets set NAME",
+            exit_code=ExitCode.USAGE,
+        )
     identity = ""
     if not recipients:
         identity, recipient = new_identity()
         recipients = (recipient,)
     parse_recipients(recipients)
-    cli.load_manifest()
     text = manifest_with_recipients(cli.manifest.read_text(), recipients)
     document = {"recipients": list(recipients), "manifest": str(cli.manifest)}
     cli.out.document({**document, "identity": identity} if identity else document)
@@ -99,7 +104,7 @@ def create(cli: CliContext, tag: str) -> int:
     from agentbox.backup.archive.keys import parse_recipients
 
     plan = cli.load_manifest().usable.backup
-    if plan.encrypt == "age":
+    if plan.engine == "archive" and plan.encrypt == "age":
         parse_recipients(plan.recipients)
     deadline = None if cli.timeout is None else time.monotonic() + cli.timeout
     with cli.client() as client:
@@ -162,9 +167,10 @@ def show(cli: CliContext, id: str, repository: Path | None) -> None:
         head = backup.head
     cli.out.document(head.to_wire())
     cli.out.line(format_head(head))
-    readers = "not encrypted" if head.encrypt == "none" else pluralize(head.recipients, "recipient")
+    readers = {"none": "not encrypted", "restic": "a password of restic"}.get(head.encrypt)
     cli.out.line(
-        f"box {head.box}, release {head.release}, record {head.seq}; {readers}; "
+        f"box {head.box}, release {head.release}, record {head.seq}; "
+        f"{readers or pluralize(head.recipients, 'recipient')}; "
         f"{pluralize(len(head.members), 'file')}"
     )
     for name, count in sorted(head.counts.items()):
@@ -229,9 +235,7 @@ def verify(
     return ExitCode.BAD if any(backup.faults for backup in backups) else ExitCode.DONE
 
 
-def _verify_deep(
-    cli: CliContext, found: ArchiveRepository | None, id: str, identity: str | None
-) -> int:
+def _verify_deep(cli: CliContext, found: Repository | None, id: str, identity: str | None) -> int:
     import tempfile
 
     from agentbox.backup.deep import verify_deep
@@ -249,7 +253,7 @@ def _verify_deep(
 
 
 def _verify_by_rehearsal(
-    cli: CliContext, found: ArchiveRepository | None, id: str, identity: str | None
+    cli: CliContext, found: Repository | None, id: str, identity: str | None
 ) -> int:
     from agentbox.host.backups.identity import read_identities
     from agentbox.host.cli.stages.restore_rehearsal import rehearse_restore
@@ -261,6 +265,6 @@ def _verify_by_rehearsal(
         head = repository.get(id)
         if faults := repository.verify(head.id):
             return report_faults(cli.out, head.id, faults)
-        source = Source(head.id, repository.folder, None, head)
+        source = Source(head.id, repository, None, head)
         report_rehearsal(cli.out, head.id, rehearse_restore(cli, source, identities))
     return ExitCode.DONE

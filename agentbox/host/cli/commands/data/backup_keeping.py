@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from agentbox.core.errors import AgentboxError
+from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.commands.data.backup_sources import (
     find_repository,
     identity_option,
@@ -83,6 +83,13 @@ def export(
     with ExitStack() as stack:
         source, id = snapshot_here(cli, stack, find_repository(cli, repository), id)
         head = source.get(id)
+        if not plain and head.engine == "restic":
+            raise AgentboxError(
+                f"cannot export {head.id}: restic has no file for each snapshot",
+                "Give --plain: a tar of the files, not encrypted. `restic copy` copies a snapshot "
+                "into another repository.",
+                exit_code=ExitCode.USAGE,
+            )
         if faults := source.verify(head.id):
             raise AgentboxError(
                 f"cannot export {head.id}: {faults[0]}", "Take another snapshot or another copy."

@@ -13,7 +13,7 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
 
 if TYPE_CHECKING:
-    from agentbox.backup.archive.repository import ArchiveRepository
+    from agentbox.backup.repository import Repository
     from agentbox.client import BoxClient
     from agentbox.contracts.backups import Backup
 
@@ -43,12 +43,12 @@ def identity_option(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def find_repository(
     cli: CliContext, given: Path | None, *, writes: bool = False
-) -> ArchiveRepository | None:
+) -> Repository | None:
     """The repository as a folder: the given one, else that of a box that does not run. None for a
     running box, which is asked; for what writes, its folder too. Raises AgentboxError (exit 2, 8).
     """
-    from agentbox.backup.archive.repository import ArchiveRepository
     from agentbox.host.backups.location import folder_of_box
+    from agentbox.host.backups.repository import repository_in, repository_of_box
 
     if given is not None:
         if not given.is_dir():
@@ -57,22 +57,27 @@ def find_repository(
                 "Give the folder that holds the snapshots, or leave --repository out.",
                 exit_code=ExitCode.USAGE,
             )
-        return ArchiveRepository(given, ())
+        return repository_in(cli, given)
     record = cli.find_record()
     if record is not None and not writes:
         return None
-    return ArchiveRepository(folder_of_box(cli, record), ())
+    return repository_of_box(cli, lambda: folder_of_box(cli, record), writes=writes)
 
 
 def snapshot_here(
-    cli: CliContext, stack: ExitStack, found: ArchiveRepository | None, id: str
-) -> tuple[ArchiveRepository, str]:
-    """The repository, or one snapshot of the running box in a temporary folder, and its id."""
+    cli: CliContext, stack: ExitStack, found: Repository | None, id: str
+) -> tuple[Repository, str]:
+    """The repository, or one snapshot of the running box in a temporary folder, and its id. What
+    the box cannot send, a snapshot of restic, is read where it is.
+    """
     from agentbox.backup.archive.repository import ArchiveRepository
-    from agentbox.host.backups.location import downloaded
+    from agentbox.host.backups.location import downloaded, folder_of_box
+    from agentbox.host.backups.repository import repository_of_box
 
     if found is not None:
         return found, id
+    if cli.load_manifest().usable.backup.engine == "restic":
+        return repository_of_box(cli, lambda: folder_of_box(cli, cli.find_record())), id
     client = stack.enter_context(cli.client())
     id = resolve_latest(client, id)
     return ArchiveRepository(stack.enter_context(downloaded(client, id)), ()), id

@@ -36,7 +36,7 @@ def format_backup(backup: Backup) -> str:
 
 def format_head(head: Snapshot) -> str:
     """The same for a head."""
-    return _line(head, head.size, head.encrypt if head.encrypt == "age" else "not encrypted")
+    return _line(head, head.size, "not encrypted" if head.encrypt == "none" else head.encrypt)
 
 
 def snapshot_row(head: Snapshot) -> dict[str, Any]:
