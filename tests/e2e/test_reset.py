@@ -4,6 +4,7 @@ engine.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,8 +14,10 @@ import pytest
 from cli_box import CliBox
 
 from agentbox.backup.archive.keys import new_identity
-from agentbox.core.paths import CHECKOUT
+from agentbox.core.paths import CHECKOUT, Paths
+from agentbox.host.engines.process.privilege_drop import BOX_UID
 from agentbox.host.engines.state import BoxState
+from agentbox.mesh.client.instance import FILE, InstanceIdentity, load_or_create
 
 UP = ("--engine", "process")
 KILLER = CHECKOUT / "tests/support/killed_after.py"
@@ -66,6 +69,20 @@ def current(box: CliBox) -> int:
     return number
 
 
+def mesh(box: CliBox) -> Path:
+    """The folder of what the box is in a mesh."""
+    return Paths(root(box)).slot("mesh")
+
+
+def identified(box: CliBox) -> InstanceIdentity:
+    """The identity of the box at a host, made as its client of a mesh does."""
+    found = load_or_create(mesh(box))
+    if os.geteuid() == 0:
+        for path in (mesh(box), mesh(box) / FILE):
+            os.chown(path, BOX_UID, BOX_UID)
+    return found
+
+
 def is_fresh(box: CliBox) -> bool:
     """True for a new box, False for the old one; nothing in between."""
     found = titles(box)
@@ -112,6 +129,7 @@ def test_a_reset_box_is_as_after_its_first_boot_and_goes_back(box: CliBox) -> No
     gone.
     """
     first, token = current(box), (box.state / "token").read_text()
+    identity = identified(box)
     assert box("token", "create", "reader", "--scope", "beads:read").code == 0
     ran = box("--json", "reset", "--yes", timeout=300)
     assert ran.code == 0, ran.err
@@ -121,12 +139,14 @@ def test_a_reset_box_is_as_after_its_first_boot_and_goes_back(box: CliBox) -> No
     assert box("--json", "token", "list").json == []
     assert snapshots(box) == {}
     assert (box.state / "token").read_text() != token
+    assert not (mesh(box) / FILE).exists()
     types = box("--json", "events", "tail", "-n", "1000").out
     assert '"journal.reset"' in types
     assert box("events", "verify").code == 0
     back = box("rollback", timeout=200)
     assert back.code == 0, back.err
     assert not is_fresh(box)
+    assert load_or_create(mesh(box)) == identity
     assert (box.state / "token").read_text() == token
     assert snapshots(box) == {made["backup"]: "pre-reset"}
     refused = box("generations", "prune", str(made["generation"]))
@@ -138,11 +158,17 @@ def test_a_reset_box_is_as_after_its_first_boot_and_goes_back(box: CliBox) -> No
 
 
 def test_what_is_kept_stays(box: CliBox) -> None:
-    """Admin token and snapshots, where they are named."""
-    token, kept = (box.state / "token").read_text(), snapshots(box)
+    """Identity in a mesh, admin token and snapshots, where they are named; the box's user can read
+    them."""
+    token, kept, identity = (box.state / "token").read_text(), snapshots(box), identified(box)
     assert kept
-    ran = box("reset", "--yes", "--no-backup", "--keep", "backups,secrets", timeout=300)
+    owner = (mesh(box) / FILE).stat()
+    words = ("--keep", "backups,secrets,identities")
+    ran = box("reset", "--yes", "--no-backup", *words, timeout=300)
     assert ran.code == 0, ran.err
     assert is_fresh(box)
     assert (box.state / "token").read_text() == token
     assert snapshots(box) == kept
+    assert load_or_create(mesh(box)) == identity
+    now = (mesh(box) / FILE).stat()
+    assert (now.st_uid, now.st_mode) == (owner.st_uid, owner.st_mode)
