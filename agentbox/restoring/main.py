@@ -1,7 +1,8 @@
 """`python -m agentbox.restoring`: makes a restored or a fresh state below the prefix of this
-process, or settles one with the state of the stopped box. Prints one JSON object: `restored`, or
-`error` with `message`, `hint` and `exit_code`. What `settle` restored is why budgets are those of
-the snapshot, what `fresh` did the epoch of the journal.
+process, settles one with the state of the stopped box, or copies that of a box that works. Prints
+one JSON object: `restored`, or `error` with `message`, `hint` and `exit_code`. What `settle`
+restored is why budgets are those of the snapshot, what `fresh` did the epoch of the journal, what
+`copy` did its counts.
 """
 
 import argparse
@@ -15,6 +16,7 @@ from agentbox.core.errors import AgentboxError
 from agentbox.core.paths import Paths
 from agentbox.core.records.wire import to_wire
 from agentbox.restoring.fresh import KEPT, make_fresh
+from agentbox.restoring.live_copy import copy_live
 from agentbox.restoring.restore import make_state, settle
 from agentbox.restoring.stream import receive
 
@@ -31,6 +33,8 @@ def main(arguments: Sequence[str]) -> int:
     fresh.add_argument("box")
     fresh.add_argument("present", type=Path, help="The state folder of the present box.")
     fresh.add_argument("--keep", action="append", default=[], choices=KEPT)
+    copying = steps.add_parser("copy", help="Copy the state of a box that works.")
+    copying.add_argument("present", type=Path, help="The state folder of that box.")
     given, paths = parser.parse_args(arguments), Paths.for_this_process()
     try:
         answer = _STEPS[given.step](paths, given)
@@ -55,10 +59,15 @@ def _fresh(paths: Paths, given: argparse.Namespace) -> Any:
     return make_fresh(paths, given.box, given.present, given.keep)
 
 
+def _copy(paths: Paths, given: argparse.Namespace) -> Any:
+    return copy_live(paths, given.present)
+
+
 _STEPS: Final[Mapping[str, Callable[[Paths, argparse.Namespace], Any]]] = {
     "make": _make,
     "settle": _settle,
     "fresh": _fresh,
+    "copy": _copy,
 }
 
 

@@ -14,12 +14,12 @@ from typing import Any
 import apsw
 import pytest
 from cli_box import CliBox, end, wait_for
+from rehearsal_traces import processes, traces
 from support.staged_state import stage
 
 from agentbox.backup.archive.keys import new_identity
 from agentbox.backup.archive.repository import ArchiveRepository
-from agentbox.core.paths import PREFIX_VARIABLE, Paths
-from agentbox.host.uninstall.inventory import Inventory
+from agentbox.core.paths import Paths
 
 
 @dataclass
@@ -56,37 +56,6 @@ def repository(cli_box: CliBox, tmp_path_factory: pytest.TempPathFactory) -> Rep
     with closing(apsw.Connection(str(folder / "good/state/beads/beads.db"))) as connection:
         beads = int(str(connection.execute("SELECT count(*) FROM beads").fetchall()[0][0]))
     return Repository(cli_box, folder / "repository", folder / "identity", beads)
-
-
-def traces(box: CliBox) -> list[str]:
-    """What a rehearsal makes on this host and must remove."""
-    name = f"{box.name}_rehearsal"
-    listed = [
-        subprocess.run(["docker", *words], capture_output=True, text=True, check=True).stdout
-        for words in (
-            ("ps", "--all", "--format", "{{.Names}}"),
-            ("volume", "ls", "--quiet"),
-            ("network", "ls", "--format", "{{.Name}}"),
-        )
-    ]
-    found = [line for text in listed for line in text.splitlines() if name in line]
-    places = (box.state.with_name(name), Path("/var/lib/agentbox-process") / name)
-    found += [str(path) for path in places if path.exists()]
-    found += [str(item) for item in Inventory(box.state.parent).items() if name in item.name]
-    return found + [str(pid) for pid in processes(box)]
-
-
-def processes(box: CliBox) -> list[int]:
-    """The processes of its box."""
-    marker = f"{PREFIX_VARIABLE}=/var/lib/agentbox-process/{box.name}_rehearsal".encode()
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            if marker in (entry / "environ").read_bytes():
-                found.append(int(entry.name))
-        except OSError:  # it has ended
-            continue
-    return found
 
 
 def test_a_snapshot_is_rehearsed_beside_the_box(repository: Repository) -> None:
@@ -182,5 +151,13 @@ def test_a_container_is_rehearsed(other: CliBox, tmp_path: Path) -> None:
     ran = other("--json", *words, timeout=400)
     assert ran.code == 0, ran.err
     assert ran.json["counts"]["beads"] > 0
+    assert traces(other) == []
+
+    other.write(f"{other.extra}resources.stop_seconds = 33\nupgrade.settle_seconds = 0\n")
+    boot = other.status()["boot_id"]
+    ran = other("--json", "upgrade", "--rehearse", "--yes", timeout=400)
+    assert ran.code == 0, ran.err
+    assert (ran.json["good"], ran.json["changed"]) == (True, False)
+    assert other.status()["boot_id"] == boot
     assert traces(other) == []
     assert other.status()["state"] == "ready"

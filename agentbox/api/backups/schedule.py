@@ -19,6 +19,13 @@ _AHEAD: Final = timedelta(hours=1)
 _log = structlog.get_logger()
 
 
+def is_unusable(attempted_at: datetime | None, now: datetime) -> bool:
+    """True for an attempt that the schedule cannot count from: there was none, or it was made by a
+    clock that was ahead, so that what follows it is days away.
+    """
+    return attempted_at is None or attempted_at > now + _AHEAD
+
+
 def due_at(schedule: str, attempted_at: datetime | None, now: datetime) -> datetime | None:
     """When the next backup is to be made, which may be past; None for never. A last one in the
     future, of a clock that was wrong, counts as now.
@@ -56,7 +63,7 @@ async def run_schedule(
 async def _look(maker: BackupMaker, plans: PlanSource) -> float:
     """Makes the backup that is due; returns in how many seconds to look again."""
     schedule, now = plans.current.backup.schedule, clock.now()
-    if schedule and maker.record.attempted_at is None:
+    if schedule and is_unusable(maker.record.attempted_at, now):
         await _note_attempt(maker)
     due = due_at(schedule, maker.record.attempted_at, now)
     if due is None:

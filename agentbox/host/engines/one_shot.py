@@ -23,7 +23,8 @@ class OneShot:
     prefix) under the process engine, "" the one of this command. `volumes` as in a generation: a
     volume that does not exist is made, empty and owned by the box's user. `module` is run by
     `python -I -m` as the box's user. Where `beside` is not None, the argument `BESIDE` becomes the
-    state folder of those other volumes, for reading.
+    state folder of those other volumes, for reading; `of`: the name and state of the other box that
+    has them.
     """
 
     name: str
@@ -34,6 +35,7 @@ class OneShot:
     python: str = ""
     volumes: Mapping[str, str] = field(default_factory=dict)
     beside: Mapping[str, str] | None = None
+    of: tuple[str, BoxState] | None = None
     seconds: float = 600.0
 
     @property

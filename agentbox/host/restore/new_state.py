@@ -17,6 +17,7 @@ from agentbox.restoring.stream import send
 
 if TYPE_CHECKING:
     from agentbox.host.engines.base import Engine
+    from agentbox.host.engines.state import BoxState
     from agentbox.host.restore.source import Source
 
 MODULE = "agentbox.restoring"
@@ -96,6 +97,17 @@ def make_fresh(
     doing = f"reset {box}"
     shot = replace(shot, arguments=("fresh", box, BESIDE, *keep), beside=beside)
     _answer(engine.run_once(shot, doing), doing)
+
+
+def copy_live(
+    engine: Engine, shot: OneShot, of: tuple[str, BoxState], beside: Mapping[str, str]
+) -> dict[str, Any]:
+    """Lets the program copy the state of a box that works. Returns what an upgrade notes before the
+    stop. Raises AgentboxError.
+    """
+    doing = "rehearse the upgrade"
+    shot = replace(shot, arguments=("copy", BESIDE), beside=beside, of=of)
+    return dict(_answer(engine.run_once(shot, doing), doing))
 
 
 def _answer(text: str, doing: str) -> Any:

@@ -16,7 +16,7 @@ from support.cut_slots import open_slots, plan_of_slots
 
 from agentbox.api.backups import program
 from agentbox.api.backups.maker import BackupMaker
-from agentbox.api.backups.schedule import _look, run_schedule
+from agentbox.api.backups.schedule import _look, due_at, run_schedule
 from agentbox.api.backups.setup import make_backups
 from agentbox.api.plan_source import PlanSource
 from agentbox.core import clock
@@ -83,6 +83,17 @@ def break_store(paths: Paths) -> Callable[[], object]:
     path.parent.mkdir()
     path.write_bytes(b"not a database" * 1000)
     return path.unlink
+
+
+async def test_a_clock_that_was_ahead_stops_nothing(tmp_path: Path) -> None:
+    """The last attempt lies days ahead: the next one is that of tomorrow, not of those days."""
+    async with made(tmp_path) as (maker, plans):
+        maker.record._data["attempted_at"] = clock.to_wire(clock.now() + timedelta(days=9))
+        await _look(maker, plans)
+        tomorrow = clock.now() + timedelta(days=1)
+        due = due_at(plans.current.backup.schedule, maker.record.attempted_at, tomorrow)
+        assert due is not None
+        assert due <= tomorrow
 
 
 @pytest.mark.parametrize("breaking", [break_record, break_folder, break_store])

@@ -18,7 +18,6 @@ from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages.trial_checks import TrialFailed, compare_state
-from agentbox.host.engines.engine_choice import Engine
 from agentbox.host.engines.interrupts import deferred_interrupts
 from agentbox.host.engines.locations import process_root, rehearsal_of
 from agentbox.host.engines.one_shot import OneShot
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from agentbox.client.asked import Answer
-    from agentbox.host.engines.base import StartSpec
+    from agentbox.host.engines.base import Engine, StartSpec
 
 _ENGINE, _LOCK = "engine", "rehearsal"
 _ASK_SECONDS: Final = 5.0

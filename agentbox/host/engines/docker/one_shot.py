@@ -52,7 +52,8 @@ def run_once(shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
             make_volume(shot.name, plan_name, volume)
         mounts += ["--mount", f"type=volume,source={volume},target={target}"]
     if shot.beside is not None:
-        volume = f"{shot.name}-{shot.beside.get(STATE, STATE)}"
+        other = shot.name if shot.of is None else shot.of[0]
+        volume = f"{other}-{shot.beside.get(STATE, STATE)}"
         mounts += ["--mount", f"type=volume,source={volume},target={_BESIDE},readonly"]
     remove_leftover(shot.container)
     argv = ["docker", "run", "--rm", "--pull", "never", "--interactive", "--name", shot.container]

@@ -23,7 +23,8 @@ def run_once(shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
     with wrap_os_errors(f"make the volumes of {shot.name}"):
         prefix = volume_prefix(root, shot.volumes)
         make_volume(prefix)
-    beside = "" if shot.beside is None else str(Paths(volume_prefix(root, shot.beside)).state)
+    other = root if shot.of is None else process_root(*shot.of)
+    beside = "" if shot.beside is None else str(Paths(volume_prefix(other, shot.beside)).state)
     python = str(Path(shot.python or sys.prefix) / "bin" / "python")
     current = environment()
     try:

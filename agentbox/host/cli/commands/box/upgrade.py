@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 @click.command(name="upgrade")
 @click.option("--check", is_flag=True, help="Print what would change, and change nothing.")
 @click.option(
+    "--rehearse",
+    is_flag=True,
+    help="Try the new generation on a copy, in a throw-away box without ports or network.",
+)
+@click.option(
     "--to",
     "reference",
     metavar="REF",
@@ -51,6 +56,7 @@ if TYPE_CHECKING:
 def command(
     cli: CliContext,
     check: bool,
+    rehearse: bool,
     reference: str,
     wait_agents: float,
     no_backup: bool,
@@ -61,7 +67,8 @@ def command(
 
     The new generation starts held: it migrates and becomes ready, and nothing is written, started
     or sent. It must be ready, have all that was there, run an agent, and stay ready for a while.
-    Then it is released; otherwise the old one runs again, and the exit code is 6.
+    Then it is released; otherwise the old one runs again, and the exit code is 6. --rehearse does
+    that in a second box, on a copy of the state, while the present one works.
     """
     if reference and "@sha256:" not in reference:
         raise AgentboxError(
@@ -99,6 +106,9 @@ def command(
             hint = "" if action.kind == "nothing" else f"; `agentbox up` applies {action.reason}"
             cli.out.line(f"no new generation is needed{hint}")
             return
+        if rehearse:
+            _rehearse(cli, engine, spec, last)
+            return
         generation = upgrade(
             cli,
             engine,
@@ -113,6 +123,15 @@ def command(
         )
     cli.out.document({"generation": generation.number, "changed": True, "verdict": "good"})
     cli.out.line(f"generation {generation.number} is good: {last.api_url}")
+
+
+def _rehearse(cli: CliContext, engine: Engine, spec: StartSpec, last: BoxRecord) -> None:
+    from agentbox.host.cli.stages.upgrade_rehearsal import rehearse_upgrade
+
+    answer, moved = rehearse_upgrade(cli, engine, spec, last)
+    degraded = list(answer.degraded)
+    cli.out.document({"changed": False, "good": True, "migrates": moved, "degraded": degraded})
+    cli.out.line(f"the new generation is good on a copy of {last.name}; nothing has changed")
 
 
 def _pulled_reference(last: BoxRecord) -> str:
