@@ -21,6 +21,10 @@ NEVER_CORE = {
     "mesh:admin",
     "mesh:session",
     "token:self",
+    "session:self",
+    "users:admin",
+    "audit:read",
+    "config:read",
 }
 
 

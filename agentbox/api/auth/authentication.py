@@ -16,7 +16,16 @@ from agentbox.plan.names import AGENT_HOST, GATEWAY
 CORE_PROGRAMS = (AGENT_HOST, GATEWAY)
 OPERATOR = "urn:agentbox:operator"
 _NEVER_CORE = frozenset(
-    {"admin", "reviews:write", "approvals:write", "mesh:admin", "users:admin", "session:self"}
+    {
+        "admin",
+        "reviews:write",
+        "approvals:write",
+        "mesh:admin",
+        "users:admin",
+        "session:self",
+        "audit:read",
+        "config:read",
+    }
 )
 _RULE = "send the header Authorization: Bearer <token>"
 

@@ -22,7 +22,7 @@ def test_core_holds_no_scope_of_people() -> None:
     core = Caller("x", frozenset({"core"}))
     assert {scope for scope in SCOPES if not core.has_scope(scope)} == {
         "admin", "reviews:write", "approvals:write", "mesh:admin", "mesh:session", "token:self",
-        "users:admin", "session:self",
+        "users:admin", "session:self", "audit:read", "config:read",
     }  # fmt: skip
 
 
