@@ -28,8 +28,9 @@ def prune(store: GenerationStore, keep: int, discard: Callable[[Generation], Non
 
 def outdated(store: GenerationStore, keep: int) -> list[Generation]:
     """Those that may be forgotten, oldest first. Bad ones are counted apart: upgrades that fail do
-    not push out what they went back to. One whose volumes no kept one has stays, because its record
-    is all that says whose data they are.
+    not push out what they went back to. What ran before the present one stays, however old it is:
+    `rollback` goes there. One whose volumes no kept one has stays, because its record is all that
+    says whose data they are.
     """
     rows, current = store.rows(), store.current()
     kept = {row.number for row in rows if row.pinned}
@@ -37,7 +38,7 @@ def outdated(store: GenerationStore, keep: int) -> list[Generation]:
         alike = [row.number for row in rows if (row.verdict == BAD) is is_bad]
         kept |= set(alike[-keep:])
     if current is not None:
-        kept.add(current.number)
+        kept |= {current.number, current.before}
     kept |= {last.number for row in rows if (last := store.current_of(row.engine)) is not None}
     trial = store.trial()
     kept |= {int(trial[name]) for name in ("number", "previous") if trial.get(name)}

@@ -69,6 +69,12 @@ def test_one_in_trial_is_kept(store: GenerationStore) -> None:
     assert 1 not in [row.number for row in outdated(store, 2)]
 
 
+def test_the_one_that_ran_before_is_kept(store: GenerationStore) -> None:
+    """After upgrades that were left again it is older than the newest."""
+    store.save(replace(store.get(6), before=1))
+    assert [row.number for row in outdated(store, 2)] == [2, 3, 4]
+
+
 def test_the_last_record_of_a_volume_is_kept(store: GenerationStore) -> None:
     """Those before a restore have other data; without a record nobody would know whose it is."""
     for number in (5, 6):
