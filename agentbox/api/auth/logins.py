@@ -138,6 +138,11 @@ class LoginStore:
         active = [login for login in self._logins.values() if self._caller(login) is not None]
         return tuple(self._shown(login) for login in sorted(active, key=lambda login: login.id))
 
+    def get(self, id: str) -> Login | None:
+        """The record of a session; None for an unknown one."""
+        login = next((one for one in self._logins.values() if one.id == id), None)
+        return None if login is None else self._shown(login)
+
     async def end(self, id: str) -> None:
         """Ends a session, at once also for concurrent calls. Raises NotFound, BackendError."""
         db = await self._store.ensure_open()

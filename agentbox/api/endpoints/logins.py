@@ -100,8 +100,7 @@ class LoginHandlers:
             raise Unauthenticated(error.message, rule="send the token of a person") from None
 
     async def whoami(self, caller: Caller) -> Identity:
-        found = [login for login in await self._logins.all() if login.id == caller.login_id]
-        return _identity(caller, found[0] if found else None)
+        return _identity(caller, self._logins.get(caller.login_id))
 
     async def sign_out(self, caller: Caller) -> Response:
         if not caller.login_id:
