@@ -159,7 +159,7 @@ def test_explain_a_code_that_is_not_in_use(capsys: pytest.CaptureFixture[str]) -
     [
         ("E109", "E10"),
         ("E204", "I204"),
-        ("Z999", "I7"),
+        ("Z999", "E7"),
         ("resources.memry", "resources.memory"),
         ("zz", "docs/"),
     ],
