@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from agentbox.core.errors import AgentboxError, ExitCode, describe_exit
-from agentbox.core.network_namespace import enter_new, join
 from agentbox.core.paths import PREFIX_VARIABLE, Paths, environment
 from agentbox.host.engines.base import StartSpec
 from agentbox.host.engines.command import failure_text
@@ -45,7 +44,7 @@ def boot(
             stdout=stream,
             stderr=stream,
             start_new_session=True,
-            preexec_fn=_become_alone if offline else become_box_user,
+            preexec_fn=_alone() if offline else become_box_user,
         )
 
 
@@ -77,6 +76,8 @@ def box_environment(paths: Paths) -> dict[str, str]:
 
 def ask(record: BoxRecord, module: str, question: str, seconds: float) -> str:
     """Runs a module in the network of the box. Raises AgentboxError (exit 6)."""
+    from agentbox.core.network_namespace import join
+
     paths, doing = Paths(Path(record.root)), f"ask the box {record.name}"
 
     def enter() -> None:
@@ -109,9 +110,15 @@ def ask(record: BoxRecord, module: str, question: str, seconds: float) -> str:
     return done.stdout
 
 
-def _become_alone() -> None:
-    enter_new()
-    become_box_user()
+def _alone() -> Callable[[], None]:
+    """For the child: its modules are imported before the fork."""
+    from agentbox.core.network_namespace import enter_new
+
+    def enter() -> None:
+        enter_new()
+        become_box_user()
+
+    return enter
 
 
 def _popen(argv: list[str], **options: Any) -> subprocess.Popen[bytes]:
