@@ -142,9 +142,35 @@ class McpHost(Protocol):
         agent_id: str,
         session_id: str,
         trace_id: str,
+        can_ask: bool = False,
     ) -> JsonObj:
         """The server's result: content, structuredContent and isError. Raises NotFound for a tool
-        that is not offered, McpDrift, McpUnavailable, McpTimeout, McpResult."""
+        that is not offered, McpDrift, McpUnavailable, McpTimeout, McpResult.
+
+        With `can_ask` it may be questions of the server instead, as the protocol has them:
+        resultType "input_required", inputRequests and requestState."""
+        ...
+
+    async def answer_call(
+        self,
+        state: str,
+        *,
+        server: str,
+        tool: str,
+        arguments: JsonObj,
+        agent_id: str,
+        answers: JsonObj,
+    ) -> JsonObj:
+        """Goes on with a call that returned questions: `state` is its requestState, good for once,
+        `answers` are inputResponses. As `call_tool`; also raises NotFound unless that call of that
+        agent waits in that state, and ValidationError for an answer that does not match its
+        form."""
+        ...
+
+    async def abandon_call(
+        self, state: str, *, server: str, tool: str, arguments: JsonObj, agent_id: str
+    ) -> None:
+        """Ends a call whose questions will not be answered; does nothing if it has ended."""
         ...
 
     async def configure(self, config: JsonObj) -> None:

@@ -15,7 +15,9 @@ from mcp.shared.message import SessionMessage
 
 from agentbox.core.slot_errors import AdapterError, McpResult, McpTimeout, McpUnavailable
 from agentbox.core.visible_text import escape_invisible
+from agentbox.mcphost.asking_call import ASK_SECONDS, AskingCall
 from agentbox.mcphost.definitions import definition_digest, definition_of
+from agentbox.mcphost.server_questions import ServerQuestions
 
 START_SECONDS: Final = 60.0
 RELIST_SECONDS: Final = 60.0  # a listing is asked for again before the next call after it
@@ -60,13 +62,21 @@ class _Session(ClientSession):
     async def validate_tool_result(self, name: str, result: types.CallToolResult) -> None:
         return
 
+    def _build_capabilities(self, version: str) -> types.ClientCapabilities:
+        """Forms alone: an agent is not sent to addresses that a server chooses."""
+        built = super()._build_capabilities(version)
+        if built.elicitation is not None:
+            built.elicitation = types.ElicitationCapability(form=types.FormElicitationCapability())
+        return built
+
 
 class ServerConnection:
     """`ended` is done when the connection cannot be used any more. A client offers servers neither
-    roots nor elicitation nor sampling: what they ask for is refused."""
+    roots nor sampling, and elicitation only with `asks`: what else they ask for is refused."""
 
-    def __init__(self, server: str, transport: Transport) -> None:
+    def __init__(self, server: str, transport: Transport, *, asks: bool = False) -> None:
         self.server, self._transport = server, transport
+        self._questions = ServerQuestions(self._end_flood) if asks else None
         self.tools: Mapping[str, LiveTool] = {}
         self.protocol = ""
         self.calls = 0  # in flight
@@ -100,15 +110,34 @@ class ServerConnection:
             if time.monotonic() - self._listed_at >= max_age:
                 await self._list_tools()
 
-    async def call(self, tool: str, arguments: Mapping[str, Any], seconds: float) -> dict[str, Any]:
-        """The result as the server sent it, without its `_meta`. Raises McpTimeout, McpUnavailable,
-        and McpResult for an answer that is no result."""
+    async def call(
+        self,
+        tool: str,
+        arguments: Mapping[str, Any],
+        seconds: float,
+        asking: AskingCall | None = None,
+    ) -> dict[str, Any]:
+        """The result as the server sent it, without its `_meta`. `asking` takes the questions of a
+        server that may ask. Raises McpTimeout, McpUnavailable, and McpResult for an answer that is
+        no result."""
         assert self._session is not None
         self.calls += 1
         try:
-            result = await self._session.call_tool(
-                tool, dict(arguments), read_timeout_seconds=seconds
-            )
+            if asking is None or self._questions is None:
+                result = await self._session.call_tool(
+                    tool, dict(arguments), read_timeout_seconds=seconds
+                )
+            else:
+                result = await self._questions.call(self._session, tool, arguments, seconds, asking)
+        except TimeoutError as error:  # of a call that may ask
+            if asking is not None and asking.is_paused:
+                raise McpTimeout(
+                    f"cannot finish {tool}: a question of the server was not answered within "
+                    f"{ASK_SECONDS:g} s",
+                    server=self.server,
+                    tool=tool,
+                ) from error
+            raise self._late(tool, seconds) from error
         except MCPError as error:
             raise self._call_error(tool, seconds, error) from error
         except ValueError as error:  # what pydantic raises
@@ -126,7 +155,10 @@ class ServerConnection:
             async with (
                 self._transport.open() as streams,
                 _Session(
-                    *streams, client_info=_client_info(), message_handler=self._on_message
+                    *streams,
+                    client_info=_client_info(),
+                    message_handler=self._on_message,
+                    elicitation_callback=self._questions.on_request if self._questions else None,
                 ) as session,
             ):
                 self._session = session
@@ -182,15 +214,22 @@ class ServerConnection:
 
     def _call_error(self, tool: str, seconds: float, error: MCPError) -> Exception:
         if error.code == types.REQUEST_TIMEOUT:
-            return McpTimeout(
-                f"cannot finish {tool}: the server did not answer within {seconds:g} s",
-                hint=f"raise mcp.servers.{self.server}.call_seconds in agentbox.toml",
-                server=self.server,
-                tool=tool,
-            )
+            return self._late(tool, seconds)
         if error.code == types.CONNECTION_CLOSED:
             return self._unavailable(self._transport.reason or "the connection was closed")
         return self._bad_result(tool, f"the server answered with an error: {_said(error.message)}")
+
+    def _late(self, tool: str, seconds: float) -> McpTimeout:
+        return McpTimeout(
+            f"cannot finish {tool}: the server did not answer within {seconds:g} s",
+            hint=f"raise mcp.servers.{self.server}.call_seconds in agentbox.toml",
+            server=self.server,
+            tool=tool,
+        )
+
+    def _end_flood(self) -> None:
+        """Of a server that goes on asking although it is refused."""
+        self._stop.set()
 
     def _bad_result(self, tool: str, reason: str) -> McpResult:
         return McpResult(

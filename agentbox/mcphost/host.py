@@ -4,14 +4,13 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 import structlog
 
 from agentbox.contracts.agent_host.lifecycle_record import LifecycleRecord
 from agentbox.contracts.mcp import OPERATOR, McpServer, OfferedTool, ServerState
 from agentbox.core import clock
-from agentbox.core.background.tasks import log_failures
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.core.slot_errors import (
     AdapterError,
@@ -21,18 +20,19 @@ from agentbox.core.slot_errors import (
     NotFound,
     ValidationError,
 )
+from agentbox.mcphost.asking_call import AskingCall
 from agentbox.mcphost.config import McpConfig
 from agentbox.mcphost.connection import ServerConnection
+from agentbox.mcphost.conversations import Conversations
 from agentbox.mcphost.pool import ServerPool
+from agentbox.mcphost.recorder import Recorder
 from agentbox.mcphost.results import check_result
-from agentbox.mcphost.store import McpStore, NewLine
+from agentbox.mcphost.server_call import ServerCall
+from agentbox.mcphost.store import McpStore
 from agentbox.mcphost.tool_catalogue import ToolCatalogue
 from agentbox.plan.tables import McpServerPlan
 
 _log = structlog.get_logger()
-_RECORD_LIMIT: Final = 1000
-_EVENT_SECONDS: Final = 0.05  # events of this time are stored together
-_MAX_WAIT: Final = 60.0  # seconds of one call that waits
 
 
 class McpService:
@@ -47,9 +47,8 @@ class McpService:
         self._calls: dict[str, int] = {}
         self._failures: dict[str, int] = {}
         self._told_drift: dict[tuple[str, str], str] = {}  # the live digest that was told
-        self._recorded = asyncio.Event()
-        self._events: list[NewLine] = []
-        self._storing: asyncio.Task[None] | None = None
+        self._recorder = Recorder(store)
+        self._conversations = Conversations()
 
     async def list_servers(self) -> tuple[McpServer, ...]:
         return tuple(self._describe(name) for name in sorted(self.config.servers))
@@ -104,17 +103,55 @@ class McpService:
         agent_id: str,
         session_id: str,
         trace_id: str,
+        can_ask: bool = False,
     ) -> dict[str, Any]:
-        row, started, code = self._row(server), time.monotonic(), "ok"
+        row = self._row(server)
+        call = ServerCall(server, tool, arguments, agent_id, session_id, trace_id)
+        if not row.elicitation:
+            return await self._serve(row, call)
+        asking = AskingCall(
+            server,
+            tool,
+            can_ask=can_ask and self._conversations.make_room(agent_id),
+            tell=lambda data: self._recorder.tell("mcp.asked", data, call),
+        )
+        work = self._serve(row, call, asking)
+        return await self._conversations.begin(call.identity, asking, work)
+
+    async def answer_call(
+        self,
+        state: str,
+        *,
+        server: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        agent_id: str,
+        answers: Mapping[str, Any],
+    ) -> dict[str, Any]:
+        identity = ServerCall(server, tool, arguments, agent_id).identity
+        return await self._conversations.answer(state, identity, answers)
+
+    async def abandon_call(
+        self, state: str, *, server: str, tool: str, arguments: Mapping[str, Any], agent_id: str
+    ) -> None:
+        identity = ServerCall(server, tool, arguments, agent_id).identity
+        await self._conversations.abandon(state, identity)
+
+    async def _serve(
+        self, row: McpServerPlan, call: ServerCall, asking: AskingCall | None = None
+    ) -> dict[str, Any]:
+        """One call, with its event."""
+        started, code = time.monotonic(), "ok"
+        server, tool = call.server, call.tool
         data: dict[str, Any] = {
             "server": server,
             "tool": tool,
-            "arguments": digest(canonical_json(arguments)),
+            "arguments": call.identity.arguments,
         }
         try:
             if not self._catalogue.is_selected(server, tool):
                 raise NotFound(f"cannot find a tool {tool} of {server}", resource="tool", id=tool)
-            result = await self._call(server, row, tool, arguments, agent_id)
+            result = await self._call(row, call, asking)
             data["result"] = digest(canonical_json(result))
             code = "error" if result.get("isError") else "ok"
             return result
@@ -128,27 +165,21 @@ class McpService:
         except AdapterError as error:
             code = error.code
             raise
+        except asyncio.CancelledError:
+            code = "cancelled"
+            raise
         finally:
             self._calls[server] = self._calls.get(server, 0) + 1
             if code not in ("ok", "error"):
                 self._failures[server] = self._failures.get(server, 0) + 1
             data |= {"outcome": code, "ms": round((time.monotonic() - started) * 1000, 1)}
-            self._tell("mcp.called", data, agent_id, session_id, trace_id)
+            self._recorder.tell("mcp.called", data, call)
 
     async def end_agent(self, agent_id: str) -> None:
         await self._pool.end_agent(agent_id)
 
     async def read_record(self, after: int, *, wait_s: float) -> tuple[LifecycleRecord, ...]:
-        deadline = time.monotonic() + min(wait_s, _MAX_WAIT)
-        while True:
-            self._recorded.clear()
-            rows = await self._store.read_record(after, _RECORD_LIMIT)
-            remaining = deadline - time.monotonic()
-            if rows or remaining <= 0:
-                return tuple(LifecycleRecord.from_wire(row) for row in rows)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(remaining):
-                    await self._recorded.wait()
+        return await self._recorder.read(after, wait_s)
 
     async def configure(self, config: Mapping[str, Any]) -> None:
         try:
@@ -170,18 +201,13 @@ class McpService:
     async def close(self) -> None:
         """Ends all servers; returns when all events are stored."""
         await self._pool.close()
-        if self._storing is not None:
-            await asyncio.wait({self._storing})
+        await self._recorder.close()
 
     async def _call(
-        self,
-        server: str,
-        row: McpServerPlan,
-        tool: str,
-        arguments: Mapping[str, Any],
-        agent_id: str,
+        self, row: McpServerPlan, call: ServerCall, asking: AskingCall | None
     ) -> dict[str, Any]:
-        connection = await self._pool.acquire(server, agent_id)
+        server, tool = call.server, call.tool
+        connection = await self._pool.acquire(server, call.agent_id)
         await connection.refresh()
         await self._learn(server, connection)
         pinned, live = self._catalogue.pins(server).get(tool), connection.tools.get(tool)
@@ -191,7 +217,7 @@ class McpService:
             reason = "the server no longer has it" if live is None else "its definition has changed"
             raise self._drift(server, tool, f"{reason} since it was pinned")
         definition = live.definition
-        result = await connection.call(tool, arguments, row.call_seconds)
+        result = await connection.call(tool, call.arguments, row.call_seconds, asking)
         if "content" not in result:
             raise McpResult(
                 f"cannot return the result of {tool}: it has no content", server=server, tool=tool
@@ -220,7 +246,7 @@ class McpService:
                 "pinned": row.pinned,
                 "live": row.digest,
             }
-            self._tell("mcp.drift", data, "", "", "")
+            self._recorder.tell("mcp.drift", data)
 
     def _describe(self, name: str) -> McpServer:
         row, failure = self.config.servers[name], self._pool.failures.get(name, "")
@@ -254,23 +280,6 @@ class McpService:
             server=server,
             tool=tool,
         )
-
-    def _tell(
-        self, kind: str, data: Mapping[str, Any], agent_id: str, session_id: str, trace_id: str
-    ) -> None:
-        """Stores an event in the background, with others of the moment: a call need not wait for
-        the disk."""
-        self._events.append(NewLine(kind, data, agent_id, session_id, trace_id))
-        if self._storing is None or self._storing.done():
-            self._storing = asyncio.create_task(self._store_events())
-            self._storing.add_done_callback(log_failures("events of MCP servers"))
-
-    async def _store_events(self) -> None:
-        while self._events:
-            await asyncio.sleep(_EVENT_SECONDS)
-            lines, self._events = self._events, []
-            await self._store.append(lines)
-            self._recorded.set()
 
 
 def _invalid(pointer: str, detail: str) -> ValidationError:

@@ -93,7 +93,10 @@ class ServerPool:
         return row is None or (is_unused and now - connection.used_at >= row.idle_seconds)
 
     def _is_shared(self, row: McpServerPlan) -> bool:
-        return row.transport == "http" or row.instance == "shared"
+        """A server that may ask has a connection for each agent, whose questions these are."""
+        if row.transport == "http":
+            return not row.elicitation
+        return row.instance == "shared"
 
     def _start(self, key: Key, row: McpServerPlan) -> ServerConnection:
         if len(self.connections) >= self.config.mcp.max_servers and key not in self.connections:
@@ -113,7 +116,9 @@ class ServerPool:
             ) from error
         if (previous := self.connections.get(key)) is not None:
             self._ending.add(previous)
-        connection = self.connections[key] = ServerConnection(key.server, transport)
+        connection = self.connections[key] = ServerConnection(
+            key.server, transport, asks=row.elicitation
+        )
         connection.ended.add_done_callback(lambda _: self._forget(key, connection))
         return connection
 

@@ -20,6 +20,7 @@ from agentbox.plan.names import MCP_HOST
 
 _WAIT_SECONDS = 30.0
 _PAUSE_SECONDS = 1.0
+_OF_CALLS = ("mcp.called", "mcp.asked")  # as many as an agent likes
 
 
 def runs_mcp_host(plan: Plan) -> bool:
@@ -89,7 +90,7 @@ async def _append(slots: Slots, lines: tuple[LifecycleRecord, ...], source: str)
     are dropped and counted."""
     journal = slots.journal
     refusal = journal.agent_refusal
-    accepted = [line for line in lines if refusal is None or line.type != "mcp.called"]
+    accepted = [line for line in lines if refusal is None or line.type not in _OF_CALLS]
     await slots.events.append([to_event(line, source) for line in accepted])
     if refusal is not None:
         journal.count_lost(refusal, len(lines) - len(accepted))

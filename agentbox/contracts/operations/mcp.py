@@ -57,6 +57,8 @@ MCP_HOST = Resource(
         write("restart_server", rpc="server.restart", deadline_s=_SECONDS),
         read("list_tools", rpc="tool.list", deadline_s=_SECONDS),
         write("call_tool", rpc="tool.call", deadline_s=_CALL_SECONDS),
+        write("answer_call", rpc="tool.answer", deadline_s=_CALL_SECONDS),
+        write("abandon_call", rpc="tool.abandon", deadline_s=30),
         write("configure", rpc="config.replace", deadline_s=30),
         write("end_agent", rpc="agent.end", deadline_s=30),
         read("read_record", rpc="record.read", deadline_s=30, deadline_from="wait_s"),

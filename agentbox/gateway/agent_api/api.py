@@ -11,7 +11,7 @@ from agentbox.gateway.agent_api.errors import AgentApiError
 from agentbox.gateway.agent_api.hello import hello
 from agentbox.gateway.agent_api.management_client import ManagementClient
 from agentbox.gateway.agent_api.rate_limit import CallRateLimit
-from agentbox.gateway.agent_api.server_tools import ServerTools
+from agentbox.gateway.agent_api.server_tools import FIRST, ServerTools, Turn
 from agentbox.gateway.agent_api.skills import SKILL_TOOLS
 from agentbox.gateway.agent_api.tool_timeout import with_timeout
 from agentbox.gateway.agent_api.tools import BY_AGENT_METHOD, BY_METHOD, BY_NAME, TOOLS, Tool
@@ -58,12 +58,12 @@ class AgentApi:
         return await self._guarded(caller, method, lambda: self._call(caller, method, params))
 
     async def call_server_tool(
-        self, caller: Authorization, server: str, tool: str, arguments: Any
+        self, caller: Authorization, server: str, tool: str, arguments: Any, turn: Turn = FIRST
     ) -> dict[str, Any]:
-        """As `call`, for a tool of an MCP server; returns the server's result."""
+        """As `call`, for a tool of an MCP server; returns the server's result, or its questions."""
         name = tool_right(server, tool)
         result: dict[str, Any] = await self._guarded(
-            caller, name, lambda: self._run_server_tool(caller, server, tool, arguments)
+            caller, name, lambda: self._run_server_tool(caller, server, tool, arguments, turn)
         )
         return result
 
@@ -130,7 +130,7 @@ class AgentApi:
         return await with_timeout(caller, tool.name, self._execute(caller, tool, arguments))
 
     async def _run_server_tool(
-        self, caller: Authorization, server: str, tool: str, arguments: Any
+        self, caller: Authorization, server: str, tool: str, arguments: Any, turn: Turn
     ) -> dict[str, Any]:
         if not isinstance(arguments, dict):
             raise errors.invalid_params("arguments must be an object")
@@ -139,9 +139,12 @@ class AgentApi:
             raise errors.permission_denied(
                 "tool call", f"cannot call {name[:64]!r}: this agent is not offered that server"
             )
-        await self._authorize_tool(caller, name, arguments)
+        if turn.state:  # the same call, which was counted and approved
+            await self.authorizer.check(caller, "tool", "call", name, consume=False)
+        else:
+            await self._authorize_tool(caller, name, arguments)
         self.server_tools.watch_end(caller, lambda: self.authorizer.revocation(caller))
-        work = self.server_tools.call(caller, server, tool, arguments)
+        work = self.server_tools.call(caller, server, tool, arguments, turn)
         result: dict[str, Any] = await with_timeout(caller, name, work)
         return result
 

@@ -6,6 +6,7 @@ call gets a stream if it takes longer than a second. There are no sessions.
 
 import json
 import re
+from dataclasses import replace
 from functools import partial
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,7 +16,7 @@ from starlette.responses import Response
 
 from agentbox import __version__
 from agentbox.core.records.json_input import read_json
-from agentbox.gateway.agent_api import jsonrpc, mcp_progress, mcp_stateless
+from agentbox.gateway.agent_api import jsonrpc, mcp_progress, mcp_questions, mcp_stateless
 from agentbox.gateway.agent_api.api import AgentApi
 from agentbox.gateway.agent_api.app import frame_limit, identify, read_body, respond
 from agentbox.gateway.agent_api.errors import (
@@ -24,7 +25,8 @@ from agentbox.gateway.agent_api.errors import (
     METHOD_NOT_FOUND,
     AgentApiError,
 )
-from agentbox.gateway.agent_api.server_tools import split_name
+from agentbox.gateway.agent_api.mcp_sessions import AskedSessions, takes_questions
+from agentbox.gateway.agent_api.server_tools import FIRST, INPUT_REQUIRED, Turn, split_name
 from agentbox.gateway.agent_api.skills import EXTENSION, MCP_METHODS
 from agentbox.gateway.agent_api.tools import AGENT_TOOLS, TOOLS, Tool
 from agentbox.policy.rights.authorization import Authorization
@@ -68,7 +70,8 @@ class McpEndpoint:
     """The endpoint of `/mcp`."""
 
     def __init__(self, agent_api: AgentApi) -> None:
-        self._agent_api = agent_api
+        self._agent_api, self._questions = agent_api, mcp_questions.OpenQuestions()
+        self._sessions = AskedSessions(agent_api.config)
 
     async def call(self, request: Request) -> Response:
         """One message. Raises AgentApiError for an unknown caller, or a message that is too
@@ -81,11 +84,26 @@ class McpEndpoint:
         if server and server not in caller.mcp:
             return respond(_error(f"this agent is not offered an MCP server {server[:32]!r}"), 404)
         body = await read_body(request, frame_limit(caller))
+        message = _decode(body)
+        if mcp_questions.is_answer(message):
+            if self._questions.take(caller.agent_id, message):
+                return respond(None, 202)
+            return respond(_error("no question waits for this answer"), 400)
         version = request.headers.get("mcp-protocol-version", HANDSHAKE_VERSIONS[0])
-        if version not in HANDSHAKE_VERSIONS or mcp_stateless.has_envelope(_decode(body)):
+        if version not in HANDSHAKE_VERSIONS or mcp_stateless.has_envelope(message):
             return await self._call_stateless(caller, server, request, body)
-        response = await jsonrpc.handle(body, partial(self._call, caller, server))
-        return respond(response, 200 if response else 202)
+        if _method(message) == "tools/call" and takes_questions(request):
+            return await self._questions.respond(
+                caller.agent_id,
+                lambda ask: jsonrpc.handle(body, partial(self._call, caller, server, ask=ask)),
+            )
+        answer = await jsonrpc.handle(body, partial(self._call, caller, server))
+        response = respond(answer, 200 if answer else 202)
+        if _method(message) == "initialize":
+            self._sessions.begin(
+                response, message.get("params"), (server,) if server else caller.mcp
+            )
+        return response
 
     async def _call_stateless(
         self, caller: Authorization, server: str, request: Request, body: bytes
@@ -105,7 +123,9 @@ class McpEndpoint:
                 mcp_stateless.check_unique(request.headers.raw)
                 mcp_stateless.check_envelope(message, request.headers, VERSIONS)
                 status = 200
-                return mcp_stateless.complete(await self._serve(caller, server, method, params))
+                turn = mcp_stateless.read_turn(message)
+                served = await self._serve(caller, server, method, params, turn)
+                return mcp_stateless.complete(served)
             except AgentApiError as error:
                 status = mcp_stateless.HTTP_STATUS.get(error.number, 200)
                 raise
@@ -116,15 +136,48 @@ class McpEndpoint:
             return await mcp_progress.respond_with_progress(response, token, lambda: status)
         return respond(await response, status)
 
-    async def _call(self, caller: Authorization, server: str, method: str, params: Any) -> Any:
+    async def _call(
+        self,
+        caller: Authorization,
+        server: str,
+        method: str,
+        params: Any,
+        ask: mcp_questions.Ask | None = None,
+    ) -> Any:
         arguments = params if isinstance(params, dict) else {}
         if method == "initialize":
             return _initialize_result(arguments, _offer(server))
         if method == "ping" or method.startswith("notifications/"):
             return {}
-        return await self._serve(caller, server, method, arguments)
+        if ask is None or method != "tools/call":
+            return await self._serve(caller, server, method, arguments)
+        return await self._converse(caller, server, arguments, ask)
 
-    async def _serve(self, caller: Authorization, server: str, method: str, arguments: Any) -> Any:
+    async def _converse(
+        self, caller: Authorization, server: str, params: dict[str, Any], ask: mcp_questions.Ask
+    ) -> Any:
+        """A call whose questions `ask` puts to the client, until it has a result."""
+        turn, is_over = Turn(can_ask=True), False
+        try:
+            while True:
+                result = await self._call_tool(caller, server, params, turn)
+                if is_over := result.get("resultType") != INPUT_REQUIRED:
+                    return result
+                turn = Turn(can_ask=True, state=result["requestState"])
+                turn = replace(turn, answers=await ask(result["inputRequests"]))
+        finally:
+            if turn.state and not is_over:
+                named, arguments = _target(server, params), params.get("arguments") or {}
+                self._agent_api.server_tools.abandon(caller, *named, arguments, turn.state)
+
+    async def _serve(
+        self,
+        caller: Authorization,
+        server: str,
+        method: str,
+        arguments: Any,
+        turn: Turn = FIRST,
+    ) -> Any:
         """The methods that all revisions share, with the members that the newest requires: clients
         of others ignore them."""
         if method == "server/discover":
@@ -139,7 +192,7 @@ class McpEndpoint:
                 result = MCP_METHODS[method](self._agent_api.skills, caller, arguments)
             return {**result, **mcp_stateless.CACHED}
         if method == "tools/call":
-            return await self._call_tool(caller, server, arguments)
+            return await self._call_tool(caller, server, arguments, turn)
         raise AgentApiError(
             METHOD_NOT_FOUND,
             "unknown method: this server has tools, resources and skills",
@@ -152,11 +205,13 @@ class McpEndpoint:
             list(AGENT_TOOLS) if caller.children else []
         )
 
-    async def _call_tool(self, caller: Authorization, server: str, params: dict[str, Any]) -> Any:
+    async def _call_tool(
+        self, caller: Authorization, server: str, params: dict[str, Any], turn: Turn
+    ) -> Any:
         """Errors of a tool are results with `isError`, so that the model sees them. A result of a
         server's tool is passed on as it is."""
         name, arguments = str(params.get("name")), params.get("arguments") or {}
-        server, server_tool = (server, name) if server else split_name(name)
+        server, server_tool = _target(server, params)
         tool = None if server_tool else BY_NAME.get(name)
         if tool is None and not (server in caller.mcp and _NAME.fullmatch(server_tool)):
             raise AgentApiError(
@@ -165,7 +220,7 @@ class McpEndpoint:
         try:
             if tool is None:
                 return await self._agent_api.call_server_tool(
-                    caller, server, server_tool, arguments
+                    caller, server, server_tool, arguments, turn
                 )
             result = await self._agent_api.call(caller, tool.method, arguments)
         except AgentApiError as error:
@@ -182,6 +237,17 @@ class McpEndpoint:
             "structuredContent": structured,
             "isError": False,
         }
+
+
+def _target(server: str, params: dict[str, Any]) -> tuple[str, str]:
+    """Server and tool of a call; "" for a tool of the box. `server` is that of the address."""
+    name = str(params.get("name"))
+    return (server, name) if server else split_name(name)
+
+
+def _method(message: Any) -> Any:
+    """None for what is no single message."""
+    return message.get("method") if isinstance(message, dict) else None
 
 
 def _offer(server: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from agentbox.gateway.agent_api.errors import (
     PARSE_ERROR,
     AgentApiError,
 )
+from agentbox.gateway.agent_api.server_tools import Turn
 
 REVISION: Final = "2026-07-28"
 HEADER_MISMATCH, UNSUPPORTED_VERSION = -32020, -32022
@@ -63,6 +64,22 @@ def check_envelope(
         _check_header(headers, "mcp-name", value)
     if version != REVISION:
         raise unsupported_version(version, supported)
+
+
+def takes_forms(capabilities: Any) -> bool:
+    """Whether a client with these capabilities takes questions of servers: forms, which it does not
+    name if it declares elicitation alone."""
+    elicitation = capabilities.get("elicitation") if isinstance(capabilities, dict) else None
+    return isinstance(elicitation, dict) and ("form" in elicitation or not elicitation)
+
+
+def read_turn(message: Mapping[str, Any]) -> Turn:
+    """What a request to call a tool says of questions. Raises AgentApiError."""
+    params = message["params"]
+    state, answers = params.get("requestState", ""), params.get("inputResponses", {})
+    if not isinstance(state, str) or not isinstance(answers, dict):
+        raise AgentApiError(INVALID_PARAMS, "requestState is a string, inputResponses an object")
+    return Turn(takes_forms(_meta(message).get(_CAPABILITIES)), state, answers)
 
 
 def check_unique(headers: list[tuple[bytes, bytes]]) -> None:

@@ -2,12 +2,13 @@
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from agentbox.core.background.tasks import log_failures
 from agentbox.core.paths import Paths
-from agentbox.core.slot_errors import AdapterError, NotFound
+from agentbox.core.slot_errors import AdapterError, NotFound, ValidationError
 from agentbox.gateway.agent_api import errors
 from agentbox.gateway.agent_api.errors import AgentApiError
 from agentbox.policy.rights.authorization import Authorization
@@ -17,8 +18,24 @@ from agentbox.policy.rights.rights import find_allowing_right
 if TYPE_CHECKING:
     from agentbox.client.mcp_host import McpHostClient
 
+INPUT_REQUIRED: Final = "input_required"
+"""The `resultType` of questions in place of a result."""
+
 SEPARATOR: Final = "__"
 """Between server and tool in a name that `/mcp` offers. A server's name has no underscore."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """How a call is made: whether its client takes questions, and the answers to those of the turn
+    before, with its state; "" for the first."""
+
+    can_ask: bool = False
+    state: str = ""
+    answers: Mapping[str, Any] = field(default_factory=dict)
+
+
+FIRST: Final = Turn()
 
 
 class ServerTools:
@@ -54,22 +71,57 @@ class ServerTools:
         ]
 
     async def call(
-        self, caller: Authorization, server: str, tool: str, arguments: Mapping[str, Any]
+        self,
+        caller: Authorization,
+        server: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        turn: Turn = FIRST,
     ) -> dict[str, Any]:
-        """The server's result. Raises AgentApiError. The caller was authorized."""
+        """The server's result, or its questions, with the `resultType` INPUT_REQUIRED. Raises
+        AgentApiError. The caller was authorized."""
+        call = {"arguments": dict(arguments), "agent_id": caller.agent_id}
         try:
-            return dict(
-                await self._host.call_tool(
+            if turn.state:
+                made = self._host.answer_call(
+                    turn.state, server=server, tool=tool, answers=dict(turn.answers), **call
+                )
+            else:
+                made = self._host.call_tool(
                     server,
                     tool,
-                    arguments=dict(arguments),
-                    agent_id=caller.agent_id,
                     session_id=caller.session_id,
                     trace_id=caller.trace_id,
+                    can_ask=turn.can_ask,
+                    **call,
                 )
-            )
+            return dict(await made)
+        except ValidationError as error:
+            raise errors.invalid_params(error.message) from error
         except AdapterError as error:
             raise _to_agent_api_error(error) from error
+
+    def abandon(
+        self,
+        caller: Authorization,
+        server: str,
+        tool: str,
+        arguments: Mapping[str, Any],
+        state: str,
+    ) -> None:
+        """Ends, in the background, a call whose questions will not be answered."""
+
+        async def end() -> None:
+            with contextlib.suppress(AdapterError):  # it ends by itself when its time is up
+                await self._host.abandon_call(
+                    state,
+                    server=server,
+                    tool=tool,
+                    arguments=dict(arguments),
+                    agent_id=caller.agent_id,
+                )
+
+        self._run_in_background(end(), "end of a call of an MCP server")
 
     def watch_end(
         self, caller: Authorization, revocation: Callable[[], "asyncio.Future[None]"]
@@ -87,7 +139,10 @@ class ServerTools:
             with contextlib.suppress(AdapterError):  # it ends them itself when they are idle
                 await self._host.end_agent(caller.agent_id)
 
-        task = asyncio.create_task(wait(), name="end of an agent with MCP servers")
+        self._run_in_background(wait(), "end of an agent with MCP servers")
+
+    def _run_in_background(self, work: Coroutine[Any, Any, None], name: str) -> None:
+        task = asyncio.create_task(work, name=name)
         self._ends.add(task)
         task.add_done_callback(self._ends.discard)
         task.add_done_callback(log_failures(task.get_name()))

@@ -13,7 +13,6 @@ AVAILABLE: Final[Mapping[str, tuple[Any, ...]]] = {
     "adapters.pods.auth": ("none", "bearer"),
     "api.auth": ("token",),
     "image.source": ("debian",),
-    "mcp.servers.*.elicitation": (False,),
     "mcp.servers.*.sampling": (False,),
     "privacy.entities": ("*", "account_number", "email", "phone", "secret", "url"),
     "privacy.mode": ("off", "rules"),

@@ -11,7 +11,8 @@ TITLE = "MCP server is incomplete"
 REASON = """\
 A server is started by its command or called at its URL, and one that all agents share has the
 branch of none of them. Without it, each call of its tools would fail. So would the calls of an
-agent that works in the workspace itself, if the server is to see its branch."""
+agent that works in the workspace itself, if the server is to see its branch. What a server asks
+goes to the agent whose call it is, and one that all agents share could ask another."""
 READS = (
     "agents",
     "agents.*.enabled",
@@ -26,6 +27,7 @@ READS = (
     "mcp.servers.*.env_var",
     "mcp.servers.*.workspace",
     "mcp.servers.*.instance",
+    "mcp.servers.*.elicitation",
 )
 BAD = """
 [mcp.servers.files]
@@ -58,6 +60,13 @@ def check(context: RuleContext) -> Iterator[Finding]:
             )
         elif context["mcp.servers.*.workspace"] != "none":
             yield from _check_agents(context)
+        if context["mcp.servers.*.elicitation"] and context["mcp.servers.*.instance"] == "shared":
+            yield context.finding(
+                "mcp.servers.*.elicitation",
+                message=f"{context.entry} is shared by all agents, so it may ask none of them",
+                remedy=f'Set {context.path("mcp.servers.*.instance")} = "agent", or elicitation = '
+                "false.",
+            )
         return
     if not context["mcp.servers.*.url"]:
         yield _missing(context, "url", "is an http server and has no url")
