@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from agentbox.core.canonical import canonical_json, digest
 from agentbox.mcphost.forms import CANCEL, make_form
+from agentbox.policy.limits.mcp import QUESTIONS
 
-MAX_QUESTIONS: Final = 8  # of one call
 ASK_SECONDS: Final = 600.0  # a question waits
 _NAME: Final = re.compile("[A-Za-z0-9_-]{1,64}")
 Tell = Callable[[Mapping[str, Any]], None]
@@ -69,8 +69,8 @@ class AskingCall:
     def count(self) -> None:
         """One request of the server. Raises QuestionRefused after the last one that it has."""
         self._asked += 1
-        if self._asked > MAX_QUESTIONS:
-            raise QuestionRefused(f"this call has asked {MAX_QUESTIONS} times")
+        if self._asked > QUESTIONS:
+            raise QuestionRefused(f"this call has asked {QUESTIONS} times")
 
     async def ask(self, message: Any, schema: Any, name: str = "") -> Mapping[str, Any]:
         """The answer of the agent, who is shown the server's `name` of the question if it is one.

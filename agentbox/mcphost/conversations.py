@@ -12,8 +12,8 @@ from agentbox.core.slot_errors import NotFound, ValidationError
 from agentbox.mcphost.asking_call import AskingCall
 from agentbox.mcphost.forms import InvalidForm, check_answer
 from agentbox.mcphost.server_call import CallIdentity
+from agentbox.policy.limits.mcp import WAITING_CALLS
 
-MAX_CONVERSATIONS: Final = 8  # of one agent at the same time
 METHOD: Final = "elicitation/create"
 
 
@@ -32,9 +32,9 @@ class Conversations:
         self._waiting: dict[str, _Conversation] = {}  # by state
 
     def make_room(self, agent_id: str) -> bool:
-        """Whether a further call of that agent may ask. If as many wait as may, it ends the one that
-        waits longest: an agent need not say that it will not answer."""
-        if self._running.get(agent_id, 0) < MAX_CONVERSATIONS:
+        """Whether a further call of that agent may ask. If as many wait as may, the one that waits
+        longest is ended: an agent need not say that it will not answer."""
+        if self._running.get(agent_id, 0) < WAITING_CALLS:
             return True
         for conversation in self._waiting.values():
             if conversation.identity.agent_id == agent_id:

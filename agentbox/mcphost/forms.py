@@ -148,6 +148,6 @@ def _texts(values: Any) -> list[str]:
 
 def _json(value: Any) -> bytes:
     try:
-        return json.dumps(value, allow_nan=False).encode()
+        return json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
         raise InvalidForm("it is no JSON") from error

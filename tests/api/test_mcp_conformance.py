@@ -12,6 +12,7 @@ import npm_tools
 import pytest
 from helpers import until
 from support import mcp_conformance_client
+from support.mcp_askers import SUITE_ASKER
 from support.mcp_box import McpBox
 from support.mcp_conformance import Forwarder, failed_checks, forwarding
 from support.mcp_servers import EVERYTHING, SCHEMAS
@@ -42,11 +43,29 @@ SERVER = (
     "tools-call-mixed-content",
     "tools-call-error",
 )
+REQUESTS = (
+    "tools-call-elicitation",
+    "elicitation-sep1034-defaults",
+    "elicitation-sep1330-enums",
+)
+INPUT_REQUIRED = tuple(
+    f"input-required-result-{name}"
+    for name in (
+        "basic-elicitation",
+        "request-state",
+        "multi-round",
+        "missing-input-response",
+        "result-type",
+        "tampered-state",
+        "validate-input",
+        "ignore-extra-params",
+    )
+)
 ROWS = tuple(scenario.replace("_", "-") for scenario in CLIENT)
 MANIFEST = f"""
 [agents.user]
 command = ["sh", "-c", 'echo "$AGENTBOX_TOKEN"; exec sleep 1000']
-mcp = [{", ".join(f'"{row}"' for row in (*ROWS, "everything", "schemas"))}]
+mcp = [{", ".join(f'"{row}"' for row in (*ROWS, "everything", "schemas", "asking"))}]
 [policies.sdk]
 base = "service"
 fs = [{{ mode = "allow", operations = ["read"], patterns = ["{PURELIB}/**", "{sys.base_prefix}/**"] }}]
@@ -55,6 +74,11 @@ command = ["{Path(sys.executable).resolve()}", "-I", "-c", '''{EVERYTHING.format
 profile = "sdk"
 instance = "shared"
 pin = "first-use"
+[mcp.servers.asking]
+command = ["{Path(sys.executable).resolve()}", "-I", "-c", '''{SUITE_ASKER.format(paths=[PURELIB])}''']
+profile = "sdk"
+pin = "first-use"
+elicitation = true
 [mcp.servers.schemas]
 command = ["/usr/bin/python3", "-c", '''{SCHEMAS}''']
 instance = "shared"
@@ -112,7 +136,7 @@ def test_client(
 def address(mcp: McpBox, token: str) -> Iterator[str]:
     """The gateway behind a proxy that adds the token, which the suite cannot send."""
     npm_tools.install()
-    for server in ("everything", "schemas"):
+    for server in ("everything", "schemas", "asking"):
         until(
             lambda name=server: _runs(mcp, name), 240
         )  # on a busy machine it takes more than 60 s
@@ -137,4 +161,16 @@ def test_server(address: str, scenario: str, revision: str, tmp_path: Path) -> N
     """Results of a server pass the gateway as they are, in both eras."""
     name = "schemas" if scenario.startswith("json") else "everything"
     words = [*SUITE, "server", "--url", f"{address}/{name}", "--scenario", scenario]
+    assert failed_checks([*words, "--spec-version", revision], tmp_path) == set()
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(
+    ("scenario", "revision"),
+    [*((name, HANDSHAKE) for name in REQUESTS), *((name, STATELESS) for name in INPUT_REQUIRED)],
+)
+def test_questions(address: str, scenario: str, revision: str, tmp_path: Path) -> None:
+    """Questions of a server reach the suite as its client, and its answers the server. The suite's other scenarios of
+    input ask for sampling or roots."""
+    words = [*SUITE, "server", "--url", f"{address}/asking", "--scenario", scenario]
     assert failed_checks([*words, "--spec-version", revision], tmp_path) == set()

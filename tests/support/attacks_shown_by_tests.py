@@ -77,6 +77,27 @@ SHOWN_BY_TESTS: Final = (
     ),
     (
         (
+            "an MCP server that may ask for input asks without end, outside of a call, with a form that "
+            "is too large or nested, for an address to be opened, or with text that cannot be seen"
+        ),
+        "mcp-host: bounds of a call, and a form made anew",
+        "test_a_server_that_asks_without_end",
+        "test_outside_of_a_call_nobody_is_asked",
+        "test_what_is_no_form_is_not_asked",
+        "test_what_is_shown_shows_its_invisible_characters",
+    ),
+    (
+        (
+            "an agent answers what another agent was asked, answers twice, another call or too late, "
+            "or lets calls wait without end"
+        ),
+        "mcp-host: the state of a question; gateway: the id of a question on a stream",
+        "test_an_answer_is_of_the_agent_that_was_asked",
+        "test_an_answer_on_a_stream_is_of_the_same_agent",
+        "test_a_call_too_many_ends_the_oldest_that_waits",
+    ),
+    (
+        (
             "an MCP server reads or writes the branch of another agent, the workspace or the control "
             "plane, by paths, by links that its agent left, and by a folder that becomes a link"
         ),

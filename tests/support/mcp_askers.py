@@ -115,3 +115,57 @@ def paint(name: Annotated[Name, Resolve(ask_name)], color: Annotated[Color, Reso
 server.run("stdio")
 """
 """A server of the official SDK; `paths` is where Python finds it."""
+
+SUITE_ASKER: Final = """
+import sys
+sys.path[:0] = {paths!r}
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+from mcp_types import ElicitRequest, ElicitRequestFormParams, InputRequiredResult
+server = MCPServer("asking", version="1")
+def form(required=(), **fields):
+    return dict(type="object", properties=fields, required=list(required))
+def text(**more):
+    return dict(type="string", **more)
+def titled(*titles):
+    return [dict(const="value%d" % n, title=title) for n, title in enumerate(titles, 1)]
+three = ["option1", "option2", "option3"]
+FORMS = dict(
+    test_elicitation=form(("username", "email"), username=text(description="User's response"),
+                          email=text(description="User's email address")),
+    test_elicitation_sep1034_defaults=form(
+        name=text(default="John Doe"), age=dict(type="integer", default=30),
+        score=dict(type="number", default=95.5), verified=dict(type="boolean", default=True),
+        status=text(enum=["active", "inactive", "pending"], default="active")),
+    test_elicitation_sep1330_enums=form(
+        untitledSingle=text(enum=three), titledSingle=text(oneOf=titled("First", "Second")),
+        legacyEnum=text(enum=["opt1", "opt2", "opt3"], enumNames=["One", "Two", "Three"]),
+        untitledMulti=dict(type="array", items=text(enum=three)),
+        titledMulti=dict(type="array", items=dict(anyOf=titled("First", "Second")))),
+)
+NAME, OK = form(["name"], name=text()), form(["ok"], ok=dict(type="boolean"))
+ROUNDS = dict(
+    **dict((name, [("form", "Fill in", schema)]) for name, schema in FORMS.items()),
+    test_input_required_result_elicitation=[("user_name", "What is your name?", NAME)],
+    test_input_required_result_request_state=[("confirm", "Please confirm", OK)],
+    test_input_required_result_tampered_state=[("confirm", "Please confirm", OK)],
+    test_input_required_result_multi_round=[
+        ("step1", "Step 1: What is your name?", NAME),
+        ("step2", "Step 2: What is your favorite color?", form(["color"], color=text()))],
+)
+def add_rounds(name, rounds):
+    async def call(ctx: Context, message: str = "") -> str | InputRequiredResult:
+        done = int(ctx.request_state or 0)
+        if done == len(rounds):
+            return "state-ok, hello " + repr(ctx.input_responses)
+        key, own, schema = rounds[done]
+        params = ElicitRequestFormParams(message=message or own, requested_schema=schema)
+        asked = dict([(key, ElicitRequest(params=params))])
+        return InputRequiredResult(input_requests=asked, request_state=str(done + 1))
+    server.add_tool(call, name=name, description="Of the suite.", structured_output=False)
+for name, rounds in ROUNDS.items():
+    add_rounds(name, rounds)
+server.run("stdio")
+"""
+"""A server of the official SDK with the tools of the conformance suite that ask for input. mcp-host speaks the newest
+revision with it, and the suite one of either era with the gateway."""

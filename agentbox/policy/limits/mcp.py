@@ -4,6 +4,9 @@ from typing import Final
 
 from agentbox.policy.limits.limit import Limit
 
+QUESTIONS: Final = 8  # of one call of a server that may ask
+WAITING_CALLS: Final = 8  # of one agent
+
 MCP_LIMITS: Final = (
     Limit(
         name="mcp_servers",
@@ -43,6 +46,24 @@ MCP_LIMITS: Final = (
         config_path="mcp.servers.<name>.max_result",
         enforced_by="mcp-host",
         consequence="the call is an error",
+        bound="exact",
+    ),
+    Limit(
+        name="mcp_questions",
+        unit="requests",
+        config_path="",
+        fixed=QUESTIONS,
+        enforced_by="mcp-host, of each call",
+        consequence="a further question is refused",
+        bound="exact",
+    ),
+    Limit(
+        name="mcp_waiting_calls",
+        unit="requests",
+        config_path="",
+        fixed=WAITING_CALLS,
+        enforced_by="mcp-host, of calls that may ask",
+        consequence="the call that waits longest for an answer is ended",
         bound="exact",
     ),
 )
