@@ -191,6 +191,6 @@ class Engine(Protocol):
         """Return the content of a small file in the box."""
         ...
 
-    def ask(self, record: BoxRecord, module: str, question: str, seconds: float) -> str:
-        """Runs a module in the box as its user, with `question` on stdin; returns its stdout."""
+    def run_inside(self, record: BoxRecord, module: str, stdin: str, seconds: float) -> str:
+        """Runs a module in the box as its user, with `stdin` on stdin; returns its stdout."""
         ...

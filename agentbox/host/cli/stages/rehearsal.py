@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 from agentbox.box.supervision.secrets import is_placeholder
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.core.files.atomic_text import wrap_os_errors, write_atomically
+from agentbox.core.records.wire import to_json
 from agentbox.host.cli.context import CliContext
 from agentbox.host.cli.stages.trial_checks import TrialFailed, compare_state
 from agentbox.host.engines.interrupts import deferred_interrupts
@@ -30,12 +31,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-    from agentbox.client.asked import Answer
+    from agentbox.client.state_report import StateReport
     from agentbox.host.engines.base import Engine, StartSpec
 
+_MODULE: Final = "agentbox.client.state_report"
 _ENGINE, _LOCK = "engine", "rehearsal"
-_ASK_SECONDS: Final = 5.0
-_ANSWER_SECONDS: Final = 180.0  # an agent, and a busy machine
+_REPORT_WAIT_SECONDS: Final = 5.0
+_REPORT_SECONDS: Final = 180.0  # an agent, and a busy machine
 _POLL_SECONDS: Final = 0.2
 
 
@@ -60,35 +62,35 @@ class Rehearsal:
 
     def try_out(
         self, noted: Mapping[str, Any], *, seconds: float, settle: float = 0.0, agent: bool = False
-    ) -> Answer:
+    ) -> StateReport:
         """Starts it held and compares what it shows with what was noted. Raises TrialFailed."""
         self.engine.run_once(self.shot("agentbox.api.stores", "hold", "0"), "hold the rehearsal")
         record = self.engine.start(self.spec)
-        answer = self._ask(record, noted, seconds, settle, agent)
-        known = set(noted.get("degraded", answer.degraded))
-        if lost := set(answer.degraded) - known:
+        report = self._wait_for_report(record, noted, seconds, settle, agent)
+        known = set(noted.get("degraded", report.degraded))
+        if lost := set(report.degraded) - known:
             raise TrialFailed(f"what worked before it does not: {', '.join(sorted(lost))}")
-        if answer.state is not None:
-            compare_state(answer.state, noted, lambda _seq: answer.record_hash)
-        if answer.failure:
-            raise TrialFailed(answer.failure)
-        return answer
+        if report.state is not None:
+            compare_state(report.state, noted, lambda _seq: report.record_hash)
+        if report.failure:
+            raise TrialFailed(report.failure)
+        return report
 
-    def _ask(
+    def _wait_for_report(
         self,
         record: BoxRecord,
         noted: Mapping[str, Any],
         seconds: float,
         settle: float,
         agent: bool,
-    ) -> Answer:
+    ) -> StateReport:
         """Asks until the box is ready. Raises TrialFailed."""
-        from agentbox.client.asked import Answer, Question
+        from agentbox.client.state_report import ReportRequest, StateReport
 
         token = self.spec.secrets.get(self.spec.plan.api.token_env, "")
-        question = Question(
+        request = ReportRequest(
             port=self.spec.plan.api.port,
-            seconds=_ASK_SECONDS,
+            seconds=_REPORT_WAIT_SECONDS,
             token="" if is_placeholder(token) else token,
             seq=int(noted.get("journal_seq", -1)),
             agent=agent,
@@ -97,15 +99,13 @@ class Rehearsal:
         began, why = time.monotonic(), ""
         while (waited := time.monotonic() - began) < seconds:
             try:
-                text = self.engine.ask(
-                    record, "agentbox.client.asked", json.dumps(question.to_wire()), _ANSWER_SECONDS
-                )
-                answer = Answer.from_wire(json.loads(text))
+                text = self.engine.run_inside(record, _MODULE, to_json(request), _REPORT_SECONDS)
+                report = StateReport.from_wire(json.loads(text))
             except AgentboxError as error:
-                answer = Answer(missing=(error.message,))
-            if not answer.missing:
-                return answer
-            why = ", ".join(answer.missing)
+                report = StateReport(missing=(error.message,))
+            if not report.missing:
+                return report
+            why = ", ".join(report.missing)
             self.cli.out.redraw(f"waiting {waited:.1f} s  missing: {why}")
             lines = boot_lines(self.engine, record)
             ended = self.engine.inspect(record).state != "running"

@@ -21,7 +21,7 @@ from agentbox.host.restore import new_state
 from agentbox.host.restore.source import Source
 
 if TYPE_CHECKING:
-    from agentbox.client.asked import Answer
+    from agentbox.client.state_report import StateReport
     from agentbox.host.engines.base import StartSpec
     from agentbox.restoring.restore import RestoredState
 
@@ -31,7 +31,7 @@ class Rehearsed:
     """What was made of the snapshot, and what the ready box showed."""
 
     state: RestoredState
-    answer: Answer
+    report: StateReport
 
 
 def rehearse_restore(cli: CliContext, source: Source, identities: Sequence[Any]) -> Rehearsed:
@@ -56,7 +56,7 @@ def rehearse_restore(cli: CliContext, source: Source, identities: Sequence[Any])
             noted = noted_of(made, has_journal=spec.plan.slots["events"].use != "off")
             try:
                 seconds = cli.timeout or cli.load_manifest().usable.upgrade.trial_seconds
-                answer = rehearsal.try_out(noted, seconds=seconds)
+                report = rehearsal.try_out(noted, seconds=seconds)
             except TrialFailed as failed:
                 raise AgentboxError(
                     f"cannot rehearse {source.name}: a box of it is not good: {failed}",
@@ -65,7 +65,7 @@ def rehearse_restore(cli: CliContext, source: Source, identities: Sequence[Any])
                     exit_code=ExitCode.BAD,
                 ) from failed
             stage.result = "ready"
-    return Rehearsed(state=made, answer=answer)
+    return Rehearsed(state=made, report=report)
 
 
 def _inputs(cli: CliContext) -> tuple[Engine, StartSpec]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 from agentbox.core.errors import AgentboxError, ExitCode
 from agentbox.host.cli.context import CliContext
@@ -18,17 +18,11 @@ from agentbox.host.cli.stages.going_back import (
 from agentbox.host.cli.stages.start import failure_reason, forget_token
 from agentbox.host.engines.readiness import wait_until_ready
 from agentbox.host.engines.registry import engine_by_name
+from agentbox.host.generations.counted_rows import ROWS
 from agentbox.host.generations.record import BAD, GOOD, SUPERSEDED, Generation
 from agentbox.host.generations.recording import now
 from agentbox.host.generations.store import GenerationStore
 from agentbox.host.generations.trial_steps import ROLLBACK
-
-_NAMES: Final = {
-    "beads/beads.db": ("bead", "beads"),
-    "pods/index.db": ("pod object", "pod objects"),
-    "memory/memory.db": ("memory entry", "memory entries"),
-    "orchestrator/agents.db": ("agent", "agents"),
-}
 
 
 @dataclass(frozen=True)
@@ -143,7 +137,7 @@ def plan_rollback(
     before = source.noted.get("stores", {})
     lost = {
         names[1]: int(row["rows"]) - int(before.get(path, {}).get("rows") or 0)
-        for path, names in _NAMES.items()
+        for path, names in ROWS.items()
         if (row := present.get(path)) is not None and row["rows"] is not None
     }
     plan = RollbackPlan(
@@ -162,7 +156,7 @@ def plan_rollback(
 
 def describe_loss(plan: RollbackPlan) -> str:
     """`3 beads and every change to the stores since then`."""
-    singular = {plural: one for one, plural in _NAMES.values()}
+    singular = {plural: one for one, plural in ROWS.values()}
     counted = ", ".join(
         f"{count} {singular.get(name, name) if count == 1 else name}"
         for name, count in plan.lost.items()

@@ -13,17 +13,12 @@ from agentbox.host.cli.stages.start import failure_reason
 from agentbox.host.engines.base import Engine
 from agentbox.host.engines.readiness import query_ready, wait_until_ready
 from agentbox.host.engines.state import BoxRecord
+from agentbox.host.generations.counted_rows import AGENTS, ROWS
 
 if TYPE_CHECKING:
     from agentbox.client import BoxClient
     from agentbox.contracts.generation import GenerationState
 
-# What an operator would miss, by store.
-_THINGS: Final = {
-    "beads/beads.db": "beads",
-    "pods/index.db": "pod objects",
-    "memory/memory.db": "memory entries",
-}
 _POLL_SECONDS: Final = 0.2
 _CLIENT_SECONDS: Final = 60.0
 
@@ -93,11 +88,11 @@ def compare_state(
     """
     for name, before in noted.get("stores", {}).items():
         rows = before.get("rows")
-        if name not in _THINGS or rows is None:
+        if name not in ROWS or name == AGENTS or rows is None:
             continue
         found = state.stores[name].rows if name in state.stores else None
         if found is None or found < rows:
-            raise TrialFailed(f"{_THINGS[name]} before it: {rows}, now: {found or 0}")
+            raise TrialFailed(f"{ROWS[name][1]} before it: {rows}, now: {found or 0}")
     seq, digest = noted.get("journal_seq", -1), noted.get("journal_hash", "")
     if seq < 0:
         return

@@ -15,7 +15,7 @@ from agentbox.host.engines.readiness import query_ready
 from agentbox.host.restore import new_state
 
 if TYPE_CHECKING:
-    from agentbox.client.asked import Answer
+    from agentbox.client.state_report import StateReport
     from agentbox.host.engines.base import Engine, StartSpec
     from agentbox.host.engines.state import BoxRecord
 
@@ -24,7 +24,7 @@ _STORES = "agentbox.api.stores"
 
 def rehearse_upgrade(
     cli: CliContext, engine: Engine, spec: StartSpec, last: BoxRecord
-) -> tuple[Answer, list[str]]:
+) -> tuple[StateReport, list[str]]:
     """What the new generation showed, and the stores that it migrated. Raises AgentboxError: exit 6
     if it is not good.
     """
@@ -47,7 +47,7 @@ def rehearse_upgrade(
         with cli.out.stage("trial") as stage:
             noted["degraded"] = list(query_ready(last.api_url)[1].get("degraded", ()))
             try:
-                answer = rehearsal.try_out(
+                report = rehearsal.try_out(
                     noted,
                     seconds=cli.timeout or table.trial_seconds,
                     settle=table.settle_seconds,
@@ -62,4 +62,4 @@ def rehearse_upgrade(
                     exit_code=ExitCode.ENGINE,
                 ) from failed
             stage.result = f"ready for {table.settle_seconds} s, held"
-    return answer, moved
+    return report, moved

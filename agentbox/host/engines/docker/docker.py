@@ -24,7 +24,7 @@ from agentbox.host.engines.docker.compose import (
 )
 from agentbox.host.engines.docker.docker_cli import docker, stream_lines
 from agentbox.host.engines.docker.inspection import published_ports, state_name
-from agentbox.host.engines.docker.one_shot import ask, discard, has_state, run_once
+from agentbox.host.engines.docker.one_shot import discard, has_state, run_inside, run_once
 from agentbox.host.engines.docker.ownership import DIRECTORY_LABEL, Owner, list_rows, split
 from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.state import BoxRecord, BoxState
@@ -238,9 +238,9 @@ class DockerEngine:
             ["exec", record.name, "cat", box_path], doing=f"read {box_path} in the box"
         ).encode()
 
-    def ask(self, record: BoxRecord, module: str, question: str, seconds: float) -> str:
+    def run_inside(self, record: BoxRecord, module: str, stdin: str, seconds: float) -> str:
         """Runs a module beside the programs of the box."""
-        return ask(record.name, module, question, seconds)
+        return run_inside(record.name, module, stdin, seconds)
 
     def _inspect(self, name: str) -> dict[str, Any] | None:
         """Return None for a container that does not exist. Raises AgentboxError if the daemon does

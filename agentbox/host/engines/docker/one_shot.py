@@ -70,13 +70,13 @@ def run_once(shot: OneShot, doing: str, stdin: IO[bytes] | None = None) -> str:
     return explain_errors(lambda: _run([*argv, *shot.argv(_BESIDE)], shot, doing, stdin), doing)
 
 
-def ask(container: str, module: str, question: str, seconds: float) -> str:
+def run_inside(container: str, module: str, stdin: str, seconds: float) -> str:
     """Runs a module in a container that runs. Raises AgentboxError (exit 6)."""
     doing = f"ask the box {container}"
     argv = ["docker", "exec", "--interactive", container, str(_BOX.python), "-I", "-m", module]
     try:
         done = subprocess.run(
-            argv, input=question, capture_output=True, text=True, timeout=seconds, check=False
+            argv, input=stdin, capture_output=True, text=True, timeout=seconds, check=False
         )
     except subprocess.TimeoutExpired as error:
         raise AgentboxError(

@@ -74,7 +74,7 @@ def box_environment(paths: Paths) -> dict[str, str]:
     }
 
 
-def ask(record: BoxRecord, module: str, question: str, seconds: float) -> str:
+def run_inside(record: BoxRecord, module: str, stdin: str, seconds: float) -> str:
     """Runs a module in the network of the box. Raises AgentboxError (exit 6)."""
     from agentbox.core.network_namespace import join
 
@@ -89,7 +89,7 @@ def ask(record: BoxRecord, module: str, question: str, seconds: float) -> str:
             [str(paths.python), "-I", "-m", module],
             cwd=paths.prefix,
             env=box_environment(paths),
-            input=question,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=seconds,

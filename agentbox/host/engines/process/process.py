@@ -26,11 +26,11 @@ from agentbox.host.engines.interrupts import deferred_interrupts
 from agentbox.host.engines.locations import process_root
 from agentbox.host.engines.one_shot import OneShot
 from agentbox.host.engines.process.booting import (
-    ask,
     boot,
     boot_environment,
     boot_settings,
     box_environment,
+    run_inside,
 )
 from agentbox.host.engines.process.box_files import write_box_files, write_secrets
 from agentbox.host.engines.process.box_processes import box_pids, kill_all, leader_pid
@@ -240,9 +240,9 @@ class ProcessEngine:
     def read(self, record: BoxRecord, box_path: str) -> bytes:
         return Paths(Path(record.root)).resolve(box_path).read_bytes()
 
-    def ask(self, record: BoxRecord, module: str, question: str, seconds: float) -> str:
+    def run_inside(self, record: BoxRecord, module: str, stdin: str, seconds: float) -> str:
         """Runs a module in the network of the box."""
-        return ask(record, module, question, seconds)
+        return run_inside(record, module, stdin, seconds)
 
 
 def _reap(pid: int) -> None:

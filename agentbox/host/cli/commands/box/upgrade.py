@@ -128,8 +128,8 @@ def command(
 def _rehearse(cli: CliContext, engine: Engine, spec: StartSpec, last: BoxRecord) -> None:
     from agentbox.host.cli.stages.upgrade_rehearsal import rehearse_upgrade
 
-    answer, moved = rehearse_upgrade(cli, engine, spec, last)
-    degraded = list(answer.degraded)
+    report, moved = rehearse_upgrade(cli, engine, spec, last)
+    degraded = list(report.degraded)
     cli.out.document({"changed": False, "good": True, "migrates": moved, "degraded": degraded})
     cli.out.line(f"the new generation is good on a copy of {last.name}; nothing has changed")
 

@@ -3,25 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from agentbox.core import clock
 from agentbox.core.errors import ExitCode
 from agentbox.host.cli.output import pluralize
+from agentbox.host.generations.counted_rows import ROWS
 
 if TYPE_CHECKING:
     from agentbox.backup.repository import Fault
     from agentbox.contracts.backups import Backup, Snapshot
     from agentbox.host.cli.output import Output
     from agentbox.host.cli.stages.restore_rehearsal import Rehearsed
-
-# Rows of a store by what they are.
-_COUNTED: Final = {
-    "beads/beads.db": "beads",
-    "pods/index.db": "pod objects",
-    "memory/memory.db": "memory entries",
-    "orchestrator/agents.db": "agents",
-}
 
 
 def format_backup(backup: Backup) -> str:
@@ -59,12 +52,12 @@ def report_faults(out: Output, subject: str, faults: Sequence[Fault]) -> int:
 
 def report_rehearsal(out: Output, subject: str, rehearsed: Rehearsed) -> None:
     """What the throw-away box showed."""
-    state = rehearsed.answer.state
+    state = rehearsed.report.state
     rows = {} if state is None else {name: row.rows for name, row in state.stores.items()}
-    counts = {name: rows.get(path) or 0 for path, name in _COUNTED.items() if path in rows}
+    counts = {names[1]: rows.get(path) or 0 for path, names in ROWS.items() if path in rows}
     seq = -1 if state is None else state.journal_seq
     document = {"snapshot": subject, "counts": counts, "journal_seq": seq, "faults": []}
-    out.document({**document, "degraded": list(rehearsed.answer.degraded)})
+    out.document({**document, "degraded": list(rehearsed.report.degraded)})
     listed = ", ".join(f"{count} {name}" for name, count in counts.items())
     out.line(f"sound: {subject}: a box of it was ready{f', with {listed}' if listed else ''}")
 

@@ -1,6 +1,6 @@
-"""`python -I -m agentbox.client.asked`, in a box that its host reaches over no network: waits until
-it is ready, and prints what an upgrade or a restore compares, as one JSON object. The question is
-on stdin.
+"""`python -I -m agentbox.client.state_report`, in a box that its host reaches over no network:
+waits until it is ready, and prints what an upgrade or a restore compares, as one JSON object. The
+request is on stdin.
 """
 
 import http.client
@@ -22,7 +22,7 @@ _CLIENT_SECONDS: Final = 60.0
 
 
 @record
-class Question(Record):
+class ReportRequest(Record):
     """`token`: of the administrator, "" = the one that the box made. `seq`: a record of the journal
     to show, -1 = none. `agent`: also run one that ends at once. `settle`: seconds in which the box
     must stay ready.
@@ -37,7 +37,7 @@ class Question(Record):
 
 
 @record
-class Answer(Record):
+class StateReport(Record):
     """`missing`: why it is not ready, () if it is; the other members are only of a ready box.
     `degraded`: slots that it is ready without. `state`: as of `GET /v1/generation`. `record_hash`:
     of the record that was asked for, "" if there is none. `failure`: what else is wrong.
@@ -50,41 +50,41 @@ class Answer(Record):
     failure: str = ""
 
 
-def answer(question: Question) -> Answer:
+def report(request: ReportRequest) -> StateReport:
     """Asks the API of this box."""
-    deadline = time.monotonic() + question.seconds
-    while (verdict := _ready(question.port)).missing and time.monotonic() < deadline:
+    deadline = time.monotonic() + request.seconds
+    while (verdict := _ready(request.port)).missing and time.monotonic() < deadline:
         time.sleep(_POLL_SECONDS)
     if verdict.missing:
         return verdict
-    token = question.token or Paths.for_this_process().api_key.read_text().strip()
-    url = f"http://127.0.0.1:{question.port}"
+    token = request.token or Paths.for_this_process().api_key.read_text().strip()
+    url = f"http://127.0.0.1:{request.port}"
     try:
         with BoxClient(url, token=token, timeout=_CLIENT_SECONDS) as client:
             state = client.generation.show()
-            found = _hash_of(client, question.seq)
-            failure = _try_agent(client) if question.agent else ""
+            found = _hash_of(client, request.seq)
+            failure = _try_agent(client) if request.agent else ""
     except AgentboxError as error:
-        return Answer(failure=error.message)
-    return Answer(
+        return StateReport(failure=error.message)
+    return StateReport(
         degraded=verdict.degraded,
         state=state,
         record_hash=found,
-        failure=failure or _stay_ready(question),
+        failure=failure or _stay_ready(request),
     )
 
 
-def _ready(port: int) -> Answer:
+def _ready(port: int) -> StateReport:
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=2)) as connection:
         try:
             connection.request("GET", "/ready")
             response = connection.getresponse()
             body = json.loads(response.read())
         except (OSError, http.client.HTTPException, ValueError):
-            return Answer(missing=("a response of the management API",))
+            return StateReport(missing=("a response of the management API",))
     if response.status == 200:
-        return Answer(degraded=tuple(body.get("degraded", ())))
-    return Answer(missing=tuple(body.get("missing", ())) or ("a reason",))
+        return StateReport(degraded=tuple(body.get("degraded", ())))
+    return StateReport(missing=tuple(body.get("missing", ())) or ("a reason",))
 
 
 def _hash_of(client: BoxClient, seq: int) -> str:
@@ -104,14 +104,14 @@ def _try_agent(client: BoxClient) -> str:
     return f"an agent that runs `true` failed: {reason}" if reason else ""
 
 
-def _stay_ready(question: Question) -> str:
-    deadline = time.monotonic() + question.settle
+def _stay_ready(request: ReportRequest) -> str:
+    deadline = time.monotonic() + request.settle
     while time.monotonic() < deadline:
-        if missing := _ready(question.port).missing:
+        if missing := _ready(request.port).missing:
             return f"it did not stay ready: {', '.join(missing)}"
         time.sleep(_POLL_SECONDS)
     return ""
 
 
 if __name__ == "__main__":
-    print(to_json(answer(Question.from_wire(json.load(sys.stdin)))))
+    print(to_json(report(ReportRequest.from_wire(json.load(sys.stdin)))))
