@@ -4,13 +4,16 @@ name, and brought back where nothing is left but the manifest and its secrets.
 
 from __future__ import annotations
 
+import pwd
 import shutil
 from pathlib import Path
 
 from cli_box import CliBox
 from support.sftp_server import SftpServer, sftp_server
+from tools.skipping import machine_lacks
 
 from agentbox.core.paths import CHECKOUT, Paths
+from agentbox.host.engines.process.privilege_drop import BOX_UID
 from agentbox.host.engines.state import BoxState
 
 UP = ("--engine", "process")
@@ -46,6 +49,10 @@ def lock_feature(box: CliBox) -> None:
 def test_a_box_is_brought_back_from_another_host(cli_box: CliBox, tmp_path: Path) -> None:
     """A host that is gone is named, and the next backup is made. Of two, retention leaves one. With
     the state of the box removed, its bead comes back. No credential is in what the box keeps."""
+    try:
+        pwd.getpwuid(BOX_UID)
+    except KeyError:
+        machine_lacks(f"a user with the id {BOX_UID}, as whom the box would run ssh")
     server = sftp_server(tmp_path)
     cli_box.write(manifest(server))
     lock_feature(cli_box)

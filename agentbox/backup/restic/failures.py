@@ -34,6 +34,11 @@ _WORDS: Final = (
         "its host showed another key than `backup.ssh_host_key`",
         ("Host key verification failed", "REMOTE HOST IDENTIFICATION HAS CHANGED"),
     ),
+    (
+        UNREACHABLE,
+        "ssh needs a user of this host with the id that the box runs as, and there is none",
+        ("No user exists for uid",),
+    ),
     (READ_ONLY, "it is read-only", ("read-only file system", "Read-only file system")),
     (READ_ONLY, "no permission", ("permission denied", "operation not permitted")),
     (

@@ -1,5 +1,6 @@
 """A repository behind a real sshd: made, read and pruned; keys that do not fit are told apart."""
 
+import subprocess
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -11,6 +12,7 @@ from support.staged_snapshots import AT, cut_at, stage
 
 from agentbox.backup.archive.reading import compare
 from agentbox.backup.errors import BackupError
+from agentbox.backup.restic.failures import failure
 from agentbox.backup.restic.repository import ResticRepository
 from agentbox.backup.restic.settings import ResticSettings
 from agentbox.backup.retention import Policy
@@ -67,3 +69,13 @@ def test_keys_that_do_not_fit(server: SftpServer, tmp_path: Path) -> None:
         assert caught.value.reason == "unreachable"
         assert caught.value.exit_code is ExitCode.PREREQUISITE
         assert "backup.repository" in caught.value.hint
+
+
+def test_ssh_without_a_user_is_told() -> None:
+    """A box of the process engine has an id that its host may not know; in an image it has a
+    name."""
+    argv = ["setpriv", "--reuid", "54321", "--clear-groups", "ssh", "-F", "none", "127.0.0.1"]
+    said = subprocess.run(argv, capture_output=True, text=True, check=False).stderr
+    error = failure("make a backup", said)
+    assert "ssh needs a user of this host with the id that the box runs as" in error.message
+    assert error.reason == "unreachable"
