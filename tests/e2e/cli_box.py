@@ -71,6 +71,7 @@ class CliBox:
     port: int
     extra: str = ""  # more of the manifest
     environment: dict[str, str] = field(default_factory=dict)
+    wrapper: tuple[str, ...] = ()  # words before each command
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -111,14 +112,15 @@ class CliBox:
         self, *words: str, timeout: float = 120, given: str | None = None, offline: bool = False
     ) -> Ran:
         """Runs one agentbox command to its end; no terminal. `offline`: in a network namespace with no way out."""
-        if not offline:
+        wrapper = (*self.wrapper, *(("unshare", "--net") if offline else ()))
+        if not wrapper:
             ended = run_command(
                 *("--manifest", str(self.manifest), *words),
                 env=self.environ(), folder=CHECKOUT, given=given or "", timeout=timeout,
             )  # fmt: skip
             return Ran(ended.returncode, ended.stdout, ended.stderr)
         done = subprocess.run(
-            ["unshare", "--net", *self.argv(*words)], cwd=CHECKOUT, env=self.environ(), capture_output=True, text=True, timeout=timeout, check=False,
+            [*wrapper, *self.argv(*words)], cwd=CHECKOUT, env=self.environ(), capture_output=True, text=True, timeout=timeout, check=False,
             **({"input": given} if given is not None else {"stdin": subprocess.DEVNULL}),
         )  # fmt: skip
         return Ran(done.returncode, done.stdout, done.stderr)

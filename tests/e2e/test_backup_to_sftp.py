@@ -10,7 +10,6 @@ from pathlib import Path
 
 from cli_box import CliBox
 from support.sftp_server import SftpServer, sftp_server
-from tools.skipping import machine_lacks
 
 from agentbox.core.paths import CHECKOUT, Paths
 from agentbox.host.engines.process.privilege_drop import BOX_UID
@@ -46,13 +45,24 @@ def lock_feature(box: CliBox) -> None:
     (box.folder / "agentbox.lock").write_text(locked)
 
 
-def test_a_box_is_brought_back_from_another_host(cli_box: CliBox, tmp_path: Path) -> None:
-    """A host that is gone is named, and the next backup is made. Of two, retention leaves one. With
-    the state of the box removed, its bead comes back. No credential is in what the box keeps."""
+def with_a_user(folder: Path) -> tuple[str, ...]:
+    """Words before a command: a mount namespace where the box's user has a name, which ssh needs.
+    Empty if it has one here."""
     try:
         pwd.getpwuid(BOX_UID)
     except KeyError:
-        machine_lacks(f"a user with the id {BOX_UID}, as whom the box would run ssh")
+        users = folder / "passwd"
+        named = f"box:x:{BOX_UID}:{BOX_UID}::/nonexistent:/usr/sbin/nologin\n"
+        users.write_text(Path("/etc/passwd").read_text() + named)
+        script = 'mount --bind "$0" /etc/passwd && exec "$@"'
+        return ("unshare", "--mount", "sh", "-c", script, str(users))
+    return ()
+
+
+def test_a_box_is_brought_back_from_another_host(cli_box: CliBox, tmp_path: Path) -> None:
+    """A host that is gone is named, and the next backup is made. Of two, retention leaves one. With
+    the state of the box removed, its bead comes back. No credential is in what the box keeps."""
+    cli_box.wrapper = with_a_user(tmp_path)
     server = sftp_server(tmp_path)
     cli_box.write(manifest(server))
     lock_feature(cli_box)
