@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 
 import pytest
 from helpers import read_all, sh, text, until
@@ -98,6 +99,8 @@ def test_a_killed_agent_host_is_told_by_the_bead(own_box: Start) -> None:
         task_id = client.submit_task(sh("echo begun; sleep 300 & sleep 300")).task_id
         agent = until(lambda: client.get_task(task_id).agent_id)
         pid = client.call("get_agent", {"id": agent})["pid"]
+        with closing(client.task_logs(task_id)) as log:
+            next(log)  # what it wrote is stored
         box.host.kill()
         until(lambda: not procfs.is_alive(pid))
         box.host.start()

@@ -15,7 +15,7 @@ from agentbox.host.engines.docker.daemon import start_ticks
 from agentbox.host.uninstall.files import remove, size_of
 from agentbox.host.uninstall.removal import Removal
 
-LABELS: Final = ("commits", "flake", "marks", "npm", "pip", "seed", "verify")
+LABELS: Final = ("backup", "commits", "flake", "marks", "npm", "pip", "seed", "verify")
 """Of the directories that commands make by `temporary_prefix`."""
 _DIRECTORY: Final = re.compile(
     rf"agentbox-(?:{'|'.join(LABELS)})-(?P<pid>\d+)\.(?P<ticks>\d+)-[a-z0-9_]{{8}}"

@@ -21,6 +21,7 @@ _TOOLS = {
     "make": "make",
     "jq": "jq",
     "age": "age",
+    "zstd": "zstd",
     "restic": "restic",
     "/usr/sbin/sshd": "openssh-server",
     "zsh": "zsh",
