@@ -107,12 +107,12 @@ FAULTS: dict[str, tuple[Callable[[Volume, random.Random], None], Callable[[Volum
 def disks(folder: Path, rng: random.Random, runs: int) -> tuple[list[Claim], list[str]]:
     """`runs` of each fault."""
     claims, wrong = [], []
-    for name, (fault, mend) in FAULTS.items():
+    for name, (fault, repair) in FAULTS.items():
         seconds, reasons = [], Counter[str]()
         for number in range(runs):
             began = time.perf_counter()
             with volume(folder / f"{name}{number}") as made:
-                said, why = hold(made, rng, fault, mend, number)
+                said, why = hold(made, rng, fault, repair, number)
             seconds.append(time.perf_counter() - began)
             reasons[why] += 1
             wrong += [f"disks: {name} {number}: {sentence}" for sentence in said]
@@ -126,7 +126,7 @@ def hold(
     made: Volume,
     rng: random.Random,
     fault: Callable[[Volume, random.Random], None],
-    mend: Callable[[Volume], None],
+    repair: Callable[[Volume], None],
     number: int,
 ) -> tuple[list[str], str]:
     """What was wrong, and the reason that the failed run gave."""
@@ -145,7 +145,7 @@ def hold(
         why = error.reason
         if not error.message.startswith("cannot make a backup: ") or not error.hint:
             wrong.append(f"no sentence: {error.message}")
-    mend(made)
+    repair(made)
     repository.clean()
     ids = [head.id for head in repository.list()]
     expected = ["s1", "s2", "s3"] if why == "it was written" else ["s1", "s2"]

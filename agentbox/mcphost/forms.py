@@ -87,7 +87,7 @@ def _field(field: Any) -> dict[str, Any]:
     for name in _BOUNDS[kind]:
         if (value := field.get(name)) is not None:
             if isinstance(value, bool) or not isinstance(value, int | float):
-                raise InvalidForm(f"{name} of a field is no number")
+                raise InvalidForm(f"{name} of a field is not a number")
             made[name] = value
     if kind == "array":
         made["items"] = _items(field.get("items"))
@@ -150,4 +150,4 @@ def _json(value: Any) -> bytes:
     try:
         return json.dumps(value, allow_nan=False, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as error:
-        raise InvalidForm("it is no JSON") from error
+        raise InvalidForm("it is not JSON") from error

@@ -10,10 +10,10 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
 
 from agentbox.gateway.agent_api.app import respond
+from agentbox.gateway.agent_api.call_stream import CallStream
 
 STREAM_AFTER_SECONDS: Final = 1.0  # a call that ends earlier is answered by a JSON body
 INTERVAL_SECONDS: Final = 5.0
@@ -45,27 +45,7 @@ async def respond_with_progress(
         raise
     if done:
         return respond(running.result(), status())
-    return _ProgressResponse(running, progress_token, started)
-
-
-class _ProgressResponse(StreamingResponse):
-    """Cancels the call when the response ends, even if its stream never began."""
-
-    def __init__(
-        self, running: "asyncio.Future[bytes | None]", progress_token: str | int, started: float
-    ) -> None:
-        super().__init__(
-            _events(running, progress_token, started),
-            headers={"Cache-Control": "no-store"},
-            media_type="text/event-stream",
-        )
-        self._running = running
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._running.cancel()
+    return CallStream(running, _events(running, progress_token, started))
 
 
 async def _events(

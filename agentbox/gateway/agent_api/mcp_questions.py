@@ -8,10 +8,10 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final
 
-from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.responses import Response
 
 from agentbox.gateway.agent_api.app import respond
+from agentbox.gateway.agent_api.call_stream import CallStream
 
 _SECONDS: Final = 610.0  # longer than a question waits in mcp-host
 _CANCEL: Final[Mapping[str, Any]] = {"action": "cancel"}
@@ -86,27 +86,7 @@ class OpenQuestions:
                 first.cancel()
         if not first.done() or first.cancelled():
             return respond(running.result(), 200)
-        return _QuestionResponse(running, first.result(), events)
-
-
-class _QuestionResponse(StreamingResponse):
-    """Cancels the call when the response ends, even if its stream never began."""
-
-    def __init__(
-        self, running: "asyncio.Task[bytes | None]", first: bytes, events: "asyncio.Queue[bytes]"
-    ) -> None:
-        super().__init__(
-            _stream(running, first, events),
-            headers={"Cache-Control": "no-store"},
-            media_type="text/event-stream",
-        )
-        self._running = running
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        try:
-            await super().__call__(scope, receive, send)
-        finally:
-            self._running.cancel()
+        return CallStream(running, _stream(running, first.result(), events))
 
 
 async def _stream(
